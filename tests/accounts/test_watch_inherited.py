@@ -9,6 +9,7 @@ from seawall.accounts.watch.tracing_pace import LedgerMoment
 from seawall.accounts.watch.watched_claims import merged
 from seawall.accounts.watch.watching import INHERITED_SECONDS, MemoryWatch, fitted_to
 from seawall.readings.saved_claims import SavedClaims
+from seawall.views.memory_watch_lines import claim_words
 
 LEARNED = place(0).unix_seconds
 
@@ -124,3 +125,25 @@ def test_a_reader_says_when_it_reads() -> None:
     assert [c.least_bytes for c in fitted_to(file, 3 * GIB, ERROR, LEARNED + 300)] == [GIB]
     assert [c.least_bytes for c in fitted_to(file, 3 * GIB, ERROR, LEARNED + 1000)] == [0]
     assert [c.least_bytes for c in fitted_to(file, 3 * GIB, ERROR)] == [0]
+
+
+def test_who_sent_data_holds_none_of_it_by_the_file() -> None:
+    """Nor after a watcher that comes later has written it again; a ring beside it is held."""
+    watch = MemoryWatch()
+    watch.see(LedgerMoment(0.0, GIB, ERROR))
+    watch.see(LedgerMoment(1.0, 2 * GIB, ERROR))
+    rows = [replace(row("server", GIB), kind="socket", what="socket data"), row("rings", GIB)]
+    watch.learn(LedgerMoment(2.0, 4 * GIB, ERROR), rows, place())
+    file = watch.saved_claims(LedgerMoment(2.0, 4 * GIB, ERROR), place())
+    later = MemoryWatch(file, now_unix_seconds=LEARNED + 3)
+    see(later, 5.0, 4 * GIB)
+    again = later.saved_claims(LedgerMoment(5.0, 4 * GIB, ERROR), place(5.0))
+    for written in (file, again):
+        told = {claim.workload or claim.holder: claim for claim in written.claims}
+        sent, held = told["server"], told["rings"]
+        assert (sent.bytes, sent.least_bytes) == (GIB, 0)
+        assert sent.source.count("sent, and held by whose queues it lies in: ") == 1
+        assert "sent" not in held.source
+        assert held.least_bytes > 0
+        assert claim_words(sent).startswith(f"{sent.holder} sent 1.0 GiB, and who does not read")
+        assert f"{held.holder} holds 1.0 GiB" in claim_words(held)

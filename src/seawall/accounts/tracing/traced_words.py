@@ -44,9 +44,14 @@ _GONE: Final = "nothing of it runs any more: whoever was handed its sockets or b
 _GONE_END: Final = "driver, keeps them"
 
 
+def is_handed_on(kind: str) -> bool:
+    """Who took such memory sent it, and another one holds it."""
+    return kind in _HANDED_ON
+
+
 def bounded(claim: Claim) -> Claim:
     """What a trace tells of who took it; no more than a bound where another one holds it."""
-    if claim.kind not in _HANDED_ON:
+    if not is_handed_on(claim.kind):
         return claim
     return replace(
         claim, bytes=0, least_bytes=0, confidence="bound", missing=f"{_SENT}{claim.missing}"

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from seawall.accounts.tracing.trace_rows import TracedRow
-from seawall.accounts.tracing.traced_words import source_words
+from seawall.accounts.tracing.traced_words import is_handed_on, source_words
 from seawall.readings.cgroup_tree import file_path
 from seawall.readings.saved_claims import CLAIMS_MOST, SavedClaim
 
 CLAIM_LEAST_BYTES: Final = 1 << 20
 """What is smaller is not kept: a workload's own small change."""
+
+_SENT: Final = "sent, and held by whose queues it lies in: "
 
 Key: TypeAlias = tuple[str, int | None, str, str, str | None]
 """Cgroup (else holder), its inode, kind, what it is, driver."""
@@ -77,6 +79,16 @@ def merged(claims: Iterable[SavedClaim]) -> tuple[SavedClaim, ...]:
 def worth(claim: SavedClaim) -> bool:
     """Whether a claim is large enough to stand in the file of claims."""
     return claim.bytes >= CLAIM_LEAST_BYTES
+
+
+def as_told(claim: SavedClaim) -> SavedClaim:
+    """What whoever reads the file may believe: who sent data does not hold it.  Its bytes stay, for
+    a watcher that comes later explains by them what uncounted memory grew by.
+    """
+    if not is_handed_on(claim.kind):
+        return claim
+    source = claim.source if claim.source.startswith(_SENT) else f"{_SENT}{claim.source}"
+    return replace(claim, least_bytes=0, source=source)
 
 
 def tellable(claim: SavedClaim) -> bool:

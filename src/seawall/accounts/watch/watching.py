@@ -23,6 +23,7 @@ from seawall.accounts.watch.tracing_pace import Falls, Growth, LedgerMoment
 from seawall.accounts.watch.watched_claims import (
     ClaimPlace,
     Key,
+    as_told,
     draft_of,
     key_of,
     merged,
@@ -225,7 +226,7 @@ class MemoryWatch:
             base_residual_bytes=base,
             residual_bytes=moment.residual_bytes,
             blind=blind,
-            claims=tuple(filter(tellable, self.claims)),
+            claims=tuple(map(as_told, filter(tellable, self.claims))),
         )
 
     def _arm(self, moment: LedgerMoment) -> None:
