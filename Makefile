@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster cluster-scale guard-nodes marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster cluster-scale guard-nodes guard-pairs marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -91,6 +91,10 @@ campaign: $(VENV)/dev.ready
 	$(BIN)/python -m tests.kernels.guard_campaign --runs 300 --journal guard-campaign.jsonl
 	$(BIN)/python -m tests.kernels.guard_campaign --quiet 240
 	$(BIN)/python -m tests.films.campaign --films 100000
+
+# Two and three culprits at once on emulated nodes, with the guard and without: two hours.
+guard-pairs: $(VENV)/dev.ready
+	$(BIN)/python -m tests.kernels.guard_pairs --journal guard-pairs.jsonl
 
 # The black box on a disk that loses its cache: some twenty minutes.
 power-cuts: $(VENV)/dev.ready

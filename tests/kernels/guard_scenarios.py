@@ -298,6 +298,34 @@ ALL = {scenario.name: scenario for scenario in (*_RIGHT, *_NOBODY)}
 CLAMPED = replace(ALL["over limit, clamp"], name="murdered while it clamps", acts=MURDERED)
 
 
+LEAK = Load("leak", (OWN, "leak", str(150 * MIB), "4"), limit_mib=200, request_mib=180)
+"""Not a culprit: it keeps within its request."""
+
+
+def _within(rate: int, name: str, limit: int = 300) -> Load:
+    """Of each the uncounted memory alone brings it over that limit, late."""
+    return replace(rings(rate, name), limit_mib=limit)
+
+
+PAIRS = (
+    hog("pair, equal", *(_within(80, name) for name in PAIR)),
+    hog("pair, equal, fast", *(_within(100, name) for name in PAIR)),
+    hog("pair, unequal", _within(120, PAIR[0]), _within(20, PAIR[1])),
+    hog("pair, over limits", *(_within(60, name, 96) for name in PAIR)),
+    hog(
+        "pair, 10 s apart", _within(40, PAIR[0]),
+        culprit(PAIR[1], OWN, "later", "10", "80", "GO", limit_mib=300),
+    ),
+    hog("pair, one hidden", _within(60, PAIR[0]), replace(HANDING, name=PAIR[1])),
+    hog("three at once", *(_within(50, name) for name in (*PAIR, "hog-3"))),
+    replace(
+        hog("pair beside a leak", *(_within(80, name) for name in PAIR)),
+        loads=(*beside(*(_within(80, name) for name in PAIR)), LEAK),
+    ),
+)  # fmt: skip
+"""Several culprits at once, each within its limit for most of the time (``guard_pairs``)."""
+
+
 def on(scenario: Scenario, **node: Any) -> Scenario:
     """The same on another node: ``cgroup``, ``swap``, ``systemd``, ``disk_iops``."""
     return replace(scenario, **node)

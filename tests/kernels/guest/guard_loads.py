@@ -223,7 +223,25 @@ def handing(size: str, lives: str, start: str) -> None:
     time.sleep(3600)
 
 
-_ALL = (service, anonymous, tmpfs, small, text, reread, stream, fill, stuck, cold, handing)
+def later(seconds: str, rate: str, start: str) -> None:
+    """Takes rings, so many seconds after the others have begun."""
+    wait_for(start)
+    time.sleep(float(seconds))
+    kernel_loads.rings(str(4096 * MIB), rate, start)
+
+
+def leak(size: str, rate: str) -> None:
+    """An innocent that grows slowly, within what it may have."""
+    say("ready")
+    held, pace = [], Pace(float(rate))
+    for _ in range(int(size) // PIECE):
+        held.append(take(PIECE))
+        pace.did(PIECE)
+    time.sleep(3600)
+
+
+_ALL = (service, anonymous, tmpfs, small, text, reread, stream, fill, stuck, cold, handing, later,
+        leak)  # fmt: skip
 PROGRAMS = {f.__name__: f for f in _ALL}
 
 if __name__ == "__main__":
