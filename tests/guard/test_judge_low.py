@@ -73,6 +73,33 @@ def test_another_one_goes_when_it_takes_what_the_first_gives_back(
     assert len(gone) == (2 if goes else 1)
 
 
+def pair(*certain: int) -> list[Group]:
+    """Each within its limit; sizes in MiB, of 840 that were lost."""
+    return [group_of(f"hog-{n}", 5, limit=700, certain=held, request_bytes=64 * MIB)
+            for n, held in enumerate(certain)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("certain", "goes"),
+    [((410, 400), True), ((280, 270, 260), True), ((410, 60), False), ((200, 200, 200), False)],
+)
+def test_several_who_took_most_of_it_are_proved_before_a_watermark(
+    certain: tuple[int, ...], *, goes: bool
+) -> None:
+    """Each took less than half of the loss, and none is over its limit: until the kernel's
+    watermarks said that the node is short nobody was proved, and innocents went.
+    """
+    judge, lean = judge_of(), scene(*pair(*[0] * len(certain)), web())
+    judge.step(CALM, lean)
+    groups = scene(*pair(*certain), web())
+    looks = (judge.step(low(1005 + n / 10), groups) for n in range(10))
+    verdict = next((verdict for verdict in looks if verdict is not None), None)
+    assert (verdict is not None) is goes
+    if verdict is not None:
+        assert [order.target.name for order in verdict.orders] == ["ns/hog-0"]
+        assert verdict.seconds == pytest.approx(1005.5)
+
+
 @pytest.mark.parametrize(("certain", "claims"), [(0, 0.5), (840, 30.0)])
 def test_under_the_floor_nobody_goes_without_fresh_evidence(certain: int, claims: float) -> None:
     assert under_the_floor(judge_of(), hog(0), hog(certain), claims_seconds=claims) is None

@@ -19,7 +19,7 @@ from seawall.guard.judge.proof import (
     takes_on,
 )
 from seawall.guard.judge.ranking import RankedRows, rank, ranks_of, rows_of
-from seawall.guard.judge.row import OVER_LIMIT, PROVED, SOURCE_OUTSIDE, Row
+from seawall.guard.judge.row import OVER_LIMIT, PROVED, Row
 from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage, base_floor
 from seawall.guard.judge.victim_choice import ChoiceContext, VictimChoice, choose
 from seawall.guard.settings import Settings
@@ -90,8 +90,9 @@ def judge_low(
         return None
     rows, causes = _rows(state, node, groups)
     able = rank(rows, causes, state.protection, node.capacity_bytes, shortage.need_bytes)
-    tiers = (OVER_LIMIT,) if shortage.is_swapping else (OVER_LIMIT, SOURCE_OUTSIDE)
-    guilty = [row for row in able if row.tier in tiers and row.beyond >= LEAST_GROWTH]
+    guilty = [row for row in able if row.is_proved_outside and row.beyond >= LEAST_GROWTH]
+    if shortage.is_swapping:
+        guilty = [row for row in guilty if row.tier == OVER_LIMIT]
     if state.cases:
         guilty = [row for row in guilty if takes_on(row)]
     is_most = 2 * sum(row.beyond for row in guilty) > causes.owed

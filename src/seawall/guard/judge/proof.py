@@ -136,19 +136,27 @@ def accuse(rows: Sequence[Row], causes: Causes) -> None:
     quarter = causes.owed / 4
     large = [row for row in rows if row.beyond >= quarter and row.beyond >= least and row.is_read]
     is_most = 2 * sum(row.beyond for row in large) > causes.owed
+    outside = _sources_outside(rows, causes, least)
     for row in rows:
+        row.is_outside = row in outside
         if is_over_limit(row):
             row.tier = OVER_LIMIT
-        elif _is_source_outside(row, causes, least) and row.tier > SOURCE_OUTSIDE:
+        elif row.is_outside and row.tier > SOURCE_OUTSIDE:
             row.tier = SOURCE_OUTSIDE
     for row in large:
         if is_most and row.tier > SOURCE:
             row.tier = SOURCE
 
 
-def _is_source_outside(row: Row, causes: Causes, least: int) -> bool:
-    grown = row.outside_grown
-    return row.is_unpromised and grown >= least and 2 * grown > causes.lost
+def _sources_outside(rows: Sequence[Row], causes: Causes, least: int) -> list[Row]:
+    """By whose uncounted memory most of the loss came: one; or two or three of whom each took a
+    quarter at least, and more than anybody promised to it.
+    """
+    took = [row for row in rows if row.is_unpromised and row.outside_grown >= least]
+    alone = [row for row in took if 2 * row.outside_grown > causes.lost]
+    shared = [row for row in took if 4 * min(row.outside_grown, row.beyond) >= causes.lost]
+    is_most = 2 * sum(row.outside_grown for row in shared) > causes.lost
+    return [*alone, *shared] if is_most else alone
 
 
 def enough_of(need: int) -> int:
@@ -168,7 +176,7 @@ def acquit(rows: Sequence[Row], causes: Causes, need: int) -> None:
 def takes_on(row: Row) -> bool:
     """Its uncounted memory proves it guilty, and it goes on taking."""
     slope = row.group.charge_slope + row.group.outside_slope
-    return row.tier in (OVER_LIMIT, SOURCE_OUTSIDE) and row.beyond >= LEAST_GROWTH and slope > 0
+    return row.is_proved_outside and row.beyond >= LEAST_GROWTH and slope > 0
 
 
 def accuse_of_all(rows: Sequence[Row], causes: Causes, need: int) -> None:

@@ -7,8 +7,8 @@ from seawall.guard.tick_facts import Group
 OVER_LIMIT, SOURCE, SOURCE_OUTSIDE, RANKED, WITHIN = range(5)
 """Who goes first.  OVER_LIMIT: holds more than its own limit, with its uncounted memory.
 SOURCE: most of what nobody was promised was taken by it.  SOURCE_OUTSIDE: most of what was lost,
-by its uncounted memory alone; over its promise, or one on which nobody can rely.  RANKED: over its
-promise, in Kubernetes' order.
+by its uncounted memory alone, or by that of two or three together; over its promise, or one on
+which nobody can rely.  RANKED: over its promise, in Kubernetes' order.
 WITHIN: within its promise, and it alone makes the shortage."""
 PROVED = SOURCE_OUTSIDE
 """Up to here guilt is proved; beyond it only order decides."""
@@ -27,8 +27,8 @@ class Row:
 
     __slots__ = (
         "against", "back", "beyond", "certain", "claim", "expected", "group", "grown", "hard",
-        "is_hollow", "is_limit_alone", "is_read", "is_taker", "limit", "outside_grown", "over",
-        "over_limit", "promise", "score", "taken", "tier", "within_limit",
+        "is_hollow", "is_limit_alone", "is_outside", "is_read", "is_taker", "limit",
+        "outside_grown", "over", "over_limit", "promise", "score", "taken", "tier", "within_limit",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +64,9 @@ class Row:
         """Of ``grown``, what nobody had promised to it."""
         self.within_limit = 0
         """All of ``grown``, of one that keeps within a mere limit: neither promised nor beyond."""
+        self.is_outside = False
+        """Most of what was lost came by its uncounted memory, or by that of two or three together,
+        of whom it is one."""
         self.is_taker = False
         """It took a good part of what nobody was promised."""
         self.score = 0.0
@@ -71,6 +74,13 @@ class Row:
         self.against: list[str] = []
         self.claim = ""
         """By what it asks to be spared that only proof outweighs (``Protection.claim``)."""
+
+    @property
+    def is_proved_outside(self) -> bool:
+        """By its uncounted memory, whatever else proves it."""
+        return self.tier in (OVER_LIMIT, SOURCE_OUTSIDE) or (
+            self.tier == SOURCE and self.is_outside
+        )
 
     @property
     def is_unpromised(self) -> bool:
