@@ -114,7 +114,8 @@ def run_scenarios(
     if first.needs_module:
         files["seawall_pages.ko"] = built_modules.built()["seawall_pages.ko"]
         prepare += "\ninsmod seawall_pages.ko"
-    spec: dict[str, Any] = {"killer": killer_spec(killer), "scenarios": []}
+    spec: dict[str, Any] = {"killer": killer_spec(killer), "scenarios": [],
+                            "follows_forks": first.follows_forks}  # fmt: skip
     for number, scenario in enumerate(scenarios):
         # Pods of the same name are others each time.
         spec["scenarios"].append({**scenario.spec(), "salt": f"{number}-{scenario.seed}"})

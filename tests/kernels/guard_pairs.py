@@ -30,7 +30,7 @@ OFTEN, SELDOM = 20, 5
 def wanted(without: int) -> list[tuple[Scenario, Killer]]:
     """All runs, the situations in turn: who breaks off has some of each."""
     runs = [
-        (replace(scenario, seed=seed, tail_seconds=SHORT_TAIL_SECONDS), killer)
+        (replace(scenario, seed=seed, tail_seconds=SHORT_TAIL_SECONDS, follows_forks=True), killer)
         for at, scenario in enumerate(PAIRS)
         for killer, most in ((GUARD, OFTEN if at < 2 else SELDOM), (NOBODY, without))
         for seed in range(1, most + 1)

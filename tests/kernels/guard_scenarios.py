@@ -129,6 +129,8 @@ class Scenario:
     """Memory does not come back: nothing follows in that boot."""
     kernel_may: bool = False
     """Nothing can be proved: the guard has to let the kernel kill whom it kills."""
+    follows_forks: bool = False
+    """It is noted which processes of the guard make new ones."""
     says: str = ""
     """A pattern of what the guard has to say: of ``trigger: sentence``, or of its status."""
     reaches: dict[str, float] = field(default_factory=dict)
