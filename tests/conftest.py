@@ -5,9 +5,12 @@
 
 import gc
 import sys
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
+from seawall.proc import capabilities
 from seawall.readings import own_fault
 
 own_fault.RAISES = True
@@ -26,3 +29,11 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _rights_stay() -> Iterator[None]:
+    """A test that gives up rights of this process fails others that happen to come after it."""
+    before = capabilities.held()
+    yield
+    assert capabilities.held() == before, "a test of this file gave up rights for all that follow"

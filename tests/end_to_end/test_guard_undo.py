@@ -22,7 +22,10 @@ SOURCES = Path(__file__).parents[2] / "src"
 
 def test_undo_with_nothing_to_undo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert undo(everything=False, folder=str(tmp_path)) == 0
-    assert capsys.readouterr().out == "Nothing was left to undo.\n"
+    lines = capsys.readouterr().out.splitlines()
+    # Trace instances are the machine's: a tracer that another test just killed may have left one.
+    others = [line for line in lines if line.startswith("removed the trace instance seawall-")]
+    assert lines == (others or ["Nothing was left to undo."])
 
 
 def test_undo_all_leaves_only_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@
 A new name or hash changes the first key, never the third.  Images alone are the coarsest.
 """
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -88,5 +87,7 @@ def _cut(words: tuple[str, ...]) -> list[str]:
 
 
 def _digest(value: object) -> str:
+    import hashlib  # noqa: PLC0415 - the self-contained file's Python has half of it, and no cluster
+
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGEST_LETTERS]
