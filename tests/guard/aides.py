@@ -43,9 +43,10 @@ def answer(aide: Aide, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def below(pid: int) -> list[str]:
-    """Children of the aide that have something to do: without its spares."""
+    """Children of the aide that have something to do: without its spares, and those to be."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [child for child in children if _name(child) != spare_children.NAME]
+    idle = (spare_children.NAME, _name(str(pid)))  # just forked it still has the aide's name
+    return [child for child in children if _name(child) not in idle]
 
 
 def _name(pid: str) -> str:
