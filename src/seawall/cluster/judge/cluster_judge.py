@@ -180,14 +180,7 @@ class ClusterJudge:
         death = self._deaths.pop(name, None)
         if death is None:
             return ()
-        self._forget_time(death)
-        changed = []
-        for workload in death.workloads:
-            for key in workload.keys:
-                rows = self._rows.get(key, [])
-                rows[:] = [row for row in rows if row.death.name != name]
-                changed.append(key)
-        return tuple(dict.fromkeys(changed))
+        return self._remove(death)
 
     @property
     def deaths(self) -> tuple[NodeDeath, ...]:
@@ -196,9 +189,8 @@ class ClusterJudge:
 
     def threshold_log10(self) -> float:
         """The mark, from the cluster's own deaths and workloads a node."""
-        nodes = max((death.stratum_nodes for death in self._deaths.values()), default=1)
         strata = {death.stratum: death.stratum_nodes for death in self._deaths.values()}
-        nodes = max(sum(strata.values()), nodes)
+        nodes = max(sum(strata.values()), 1)
         latest = max((death.heartbeat_seconds for death in self._deaths.values()), default=0.0)
         hours = max(self._watched_hours(latest), 24.0)
         deaths = len(self._deaths) / (nodes * hours) * HOURS_PER_YEAR
@@ -452,12 +444,21 @@ class ClusterJudge:
         pods = {pod for row in self._rows.get(one, ()) for pod in row.pods}
         return any(row.pods & pods for row in self._rows.get(other, ()))
 
-    def _forget_time(self, death: NodeDeath) -> None:
+    def _remove(self, death: NodeDeath) -> tuple[WorkloadKey, ...]:
+        """Whatever was kept of it; the keys that this changes."""
         self._incidents.remove(death)
         self._times[death.stratum].remove(death.heartbeat_seconds)
         if death.name in self._explained_names:
             self._explained[death.stratum].remove(death.heartbeat_seconds)
             self._explained_names.discard(death.name)
+        changed = dict.fromkeys(key for workload in death.workloads for key in workload.keys)
+        for key in changed:
+            rest = [row for row in self._rows.get(key, ()) if row.death.name != death.name]
+            if rest:
+                self._rows[key] = rest
+            else:
+                self._rows.pop(key, None)
+        return tuple(changed)
 
     def _forget_before(self, seconds: float) -> None:
         """Deaths of a month ago; of more than 1,000 the oldest."""
@@ -470,15 +471,7 @@ class ClusterJudge:
             if self._watched_since is not None:  # what is forgotten was not watched
                 self._watched_since = max(self._watched_since, death.heartbeat_seconds)
         for name in names:
-            death = self._deaths.pop(name)
-            self._forget_time(death)
-            for workload in death.workloads:
-                for key in workload.keys:
-                    kept = [row for row in self._rows.get(key, ()) if row.death.name != name]
-                    if kept:
-                        self._rows[key] = kept
-                    else:
-                        self._rows.pop(key, None)
+            self._remove(self._deaths.pop(name))
 
 
 def _is_lockstep(rows: Collection[_Row]) -> bool:
