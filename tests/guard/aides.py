@@ -43,10 +43,13 @@ def answer(aide: Aide, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def below(pid: int) -> list[str]:
-    """Children of the aide that have something to do: without its spares, and those to be."""
+    """Children of the aide that have something to do: without its spares.  One that was just forked
+    still has the aide's name, as an errand always has: it gets a moment to take its own.
+    """
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    idle = (spare_children.NAME, _name(str(pid)))  # just forked it still has the aide's name
-    return [child for child in children if _name(child) not in idle]
+    if any(_name(child) == _name(str(pid)) for child in children):
+        time.sleep(0.1)
+    return [child for child in children if _name(child) not in ("", spare_children.NAME)]
 
 
 def _name(pid: str) -> str:
