@@ -37,7 +37,7 @@ class RecordLine:
         return NodeEvidence(self.kind, frozenset(self.pods))
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """What it is as JSON."""
         at = None if self.at_seconds is None else time_words(self.at_seconds)
         return without_absent({
             "kind": word_of(self.kind), "pods": [clean(pod, 64) for pod in self.pods[:PODS_MOST]],

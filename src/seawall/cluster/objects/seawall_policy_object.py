@@ -37,7 +37,7 @@ class PolicyStatus:
     message: str = ""
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """What it is as JSON."""
         since = self.watched_since_seconds
         return without_absent({
             "thresholdLog10": self.threshold_log10, "nodes": self.nodes, "strata": self.strata,

@@ -56,7 +56,7 @@ _VERDICTS: Final = {one.value: one for one in SuspicionState}
 
 @dataclass(frozen=True, slots=True)
 class WorkloadName:
-    """For people."""
+    """How people call it."""
 
     namespace: str
     kind: str
@@ -119,7 +119,7 @@ class QuarantineStatus:
     """After the death that named it was visible."""
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """What it is as JSON."""
         chance = self.chance
         return without_absent({
             "verdict": self.verdict.value,
