@@ -19,9 +19,9 @@ class CustomKind(NamedTuple):
 
 NODE_DEATH: Final = CustomKind("NodeDeath", "nodedeaths", "nd", False)
 WORKLOAD_QUARANTINE: Final = CustomKind("WorkloadQuarantine", "workloadquarantines", "wq", True)
-SEAWALL_POLICY: Final = CustomKind("SeawallPolicy", "seawallpolicies", "swp", True)
+CLUSTER_POLICY: Final = CustomKind("SeawallPolicy", "seawallpolicies", "swp", True)
 NODE_REPORT: Final = CustomKind("NodeReport", "nodereports", "nrep", False)
-CUSTOM_KINDS: Final = (NODE_DEATH, WORKLOAD_QUARANTINE, SEAWALL_POLICY, NODE_REPORT)
+CUSTOM_KINDS: Final = (NODE_DEATH, WORKLOAD_QUARANTINE, CLUSTER_POLICY, NODE_REPORT)
 
 POLICY_NAME: Final = "default"
 """The one SeawallPolicy that counts."""

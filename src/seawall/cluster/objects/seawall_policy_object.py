@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from seawall.cluster.judge.cluster_judge import JudgePolicy
-from seawall.cluster.objects.api_group import API_VERSION, POLICY_NAME, SEAWALL_POLICY
+from seawall.cluster.objects.api_group import API_VERSION, POLICY_NAME, CLUSTER_POLICY
 from seawall.cluster.objects.api_time import time_words
 from seawall.cluster.objects.object_fields import (
     TEXT_LETTERS,
@@ -89,7 +89,7 @@ class SeawallPolicyObject:
     def document(self) -> dict[str, Any]:
         """The whole object as JSON; its status is written by a request of its own."""
         return {
-            "apiVersion": API_VERSION, "kind": SEAWALL_POLICY.kind,
+            "apiVersion": API_VERSION, "kind": CLUSTER_POLICY.kind,
             "metadata": {"name": POLICY_NAME}, "spec": self.spec_document(),
             "status": self.status.document(),
         }  # fmt: skip
@@ -109,8 +109,8 @@ _LISTS: Final[Mapping[str, str]] = {
 
 def seawall_policy_object(document: object) -> SeawallPolicyObject:
     """From JSON; what is absent has its default.  ObjectProblem: what is wrong with it."""
-    name = object_name(document, SEAWALL_POLICY.kind)
-    whole = ObjectFields(document, f"{SEAWALL_POLICY.kind} {name}")
+    name = object_name(document, CLUSTER_POLICY.kind)
+    whole = ObjectFields(document, f"{CLUSTER_POLICY.kind} {name}")
     metadata = whole.needed_fields("metadata")
     spec = whole.fields("spec") or ObjectFields({}, f"{whole.where}.spec")
     rate = spec.number("falsePerThousandNodeYears")
