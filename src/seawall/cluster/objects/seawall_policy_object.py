@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from seawall.cluster.judge.cluster_judge import JudgePolicy
-from seawall.cluster.objects.api_group import API_VERSION, POLICY_NAME, CLUSTER_POLICY
+from seawall.cluster.objects.api_group import API_VERSION, CLUSTER_POLICY, POLICY_NAME
 from seawall.cluster.objects.api_time import time_words
 from seawall.cluster.objects.object_fields import (
     TEXT_LETTERS,
