@@ -25,10 +25,11 @@ OOM_SCORE_ADJ = -999
 """As the kubelet's own: -1000 would let a leak of ours take the node."""
 
 
-def lock() -> str:
-    """Why its memory could not be locked; empty: it is."""
+def lock(*, is_future: bool = True) -> str:
+    """Why its memory could not be locked; empty: it is.  ``is_future``: also what it maps later."""
     library = ctypes.CDLL(None, use_errno=True)
-    if library.mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0:
+    later = MCL_FUTURE if is_future else 0
+    if library.mlockall(MCL_CURRENT | later | MCL_ONFAULT) == 0:
         return ""
     return os.strerror(ctypes.get_errno())
 

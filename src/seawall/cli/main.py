@@ -39,6 +39,11 @@ VERBS = {
     "version": "which Seawall this is, by which Python it runs and from where",
 }
 
+SERVICES = {
+    "agent": "tells a cluster's API server what guard and black box say of this node",
+}
+"""Verbs that units and manifests start: the screen of --help has no line for them."""
+
 
 def console() -> "NoReturn":
     """The entry point of the installed command ``seawall``; ends the process with its status."""
@@ -186,7 +191,7 @@ def parse(argv: list[str]) -> "Namespace":
     from argparse import Namespace
 
     chosen = next((word for word in argv if not word.startswith("-")), None)
-    if chosen is not None and chosen not in VERBS:
+    if chosen is not None and chosen not in VERBS and chosen not in SERVICES:
         raise _no_verb(chosen)
     parser = parser_of(() if chosen is None else (chosen,))
     if not argv:
@@ -207,7 +212,7 @@ def parser_of(chosen: "Collection[str]") -> "ArgumentParser":
     # A prog of its own spares argparse a formatter, which imports shutil, bz2 and lzma.
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="seawall",
                                   parser_class=VerbParser)  # fmt: skip
-    for name, words in VERBS.items():
+    for name, words in {**VERBS, **SERVICES}.items():
         verb_parser = verbs.add_parser(name, help=words, description=words[0].upper() + words[1:])
         if name in chosen:
             import_module(f"seawall.cli.{name}").add_arguments(verb_parser)

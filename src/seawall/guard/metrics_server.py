@@ -21,7 +21,7 @@ _METRICS_MOST_BYTES: Final = 1 << 20
 _CONNECTIONS_MOST: Final = 16
 _REQUEST_SECONDS: Final = 5.0
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-_METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _WORDS_TYPE: Final = "text/plain; charset=utf-8"
 
 
@@ -48,6 +48,10 @@ class MetricsServer(ThreadingHTTPServer):
         self.health = health
         self._slots = threading.BoundedSemaphore(_CONNECTIONS_MOST)
         super().__init__(address, _Handler)
+
+    def metrics(self) -> Reply:
+        """What ``/metrics`` answers."""
+        return metrics_reply(self.textfile, time.time())
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread each, of so many at most; one more is closed unheard."""
@@ -91,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self) -> Reply:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            return metrics_reply(self.server.textfile, time.time())
+            return self.server.metrics()
         if path == "/healthz":
             return self.server.health()
         return Reply(HTTPStatus.NOT_FOUND, "here are /metrics and /healthz\n")
@@ -114,7 +118,7 @@ def metrics_reply(textfile: str, now_unix_seconds: float) -> Reply:
     if age > OLD_SECONDS:
         words = f"{textfile} was written {duration(age)} ago: its guard has ended, or hangs"
         return _unavailable(words)
-    return Reply(HTTPStatus.OK, data.decode("utf-8", "replace"), _METRICS_TYPE)
+    return Reply(HTTPStatus.OK, data.decode("utf-8", "replace"), METRICS_TYPE)
 
 
 def _unavailable(words: str) -> Reply:

@@ -32,6 +32,8 @@ class Rank(NamedTuple):
     """For it to go, in words a person understands, numbers first."""
     against: tuple[str, ...]
     """Why it does not."""
+    is_source: bool = False
+    """Most of what the node lost was proved to have gone to it, alone or as one of two or three."""
 
 
 class Verdict(NamedTuple):

@@ -48,6 +48,7 @@ RIGHTS: dict[str, Mapping[int, str]] = {
     "watcher": {**_LOOKS, cap.SYSLOG: "addresses in /proc/kallsyms, while it traces"},
     "reader": _LOOKS,
     "recorder": {},
+    "agent": {},
     "config": {cap.DAC_READ_SEARCH: "the guard's file may lie in another user's folder"},
 }
 JOBS: dict[str, Mapping[int, str]] = {

@@ -83,6 +83,15 @@ class Row:
         )
 
     @property
+    def is_source(self) -> bool:
+        """Most of what the node lost was proved to have gone to it; over its own limit alone says
+        nothing of the node.
+        """
+        return self.tier in (SOURCE, SOURCE_OUTSIDE) or (
+            self.tier == OVER_LIMIT and self.is_outside
+        )
+
+    @property
     def is_unpromised(self) -> bool:
         """It holds more than anybody could rely on to be its own."""
         return self.over > 0 or self.is_hollow

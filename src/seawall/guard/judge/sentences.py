@@ -41,6 +41,7 @@ def rank_of(row: Row, place: int) -> Rank:
         score=row.score,
         reasons=reasons(row),
         against=tuple(row.against),
+        is_source=row.is_source,
     )
 
 

@@ -141,6 +141,7 @@ def _leaders_first(ranking: Iterable[Rank]) -> list[Rank]:
 
 
 def _rank(rank: Rank) -> dict[str, Any]:
+    source = {"is_source": True} if rank.is_source else {}
     return {
         "place": rank.place,
         "name": plain(rank.name, _NAME_MOST),
@@ -156,6 +157,7 @@ def _rank(rank: Rank) -> dict[str, Any]:
         "score": finite(rank.score, 6),
         "reasons": [plain(words, _WORDS_MOST) for words in rank.reasons[:_REASONS_MOST]],
         "against": [plain(words, _WORDS_MOST) for words in rank.against[:_REASONS_MOST]],
+        **source,
     }
 
 
