@@ -32,6 +32,13 @@ THEIRS = frozenset({
     "RestartContainer",
 })  # fmt: skip
 """Names of the kernel, systemd and Kubernetes in the form of a class."""
+IN_CLUSTER = frozenset(
+    word
+    for folder in ("src/seawall/agent", "src/seawall/cluster")
+    for path in (REPOSITORY / folder).rglob("*.py")
+    for word in re.findall(r'"([A-Z][a-z]+(?:[A-Z][a-z]+)+)"', path.read_text())
+)
+"""Kinds, conditions and reasons that we write into a cluster."""
 OPTIONS = " ".join(
     path.read_text()
     for folder in ("src/seawall/cli", "bench", "packaging", "tests/kernels", "tests/films")
@@ -64,7 +71,7 @@ def named(page: Path) -> Iterator[tuple[str, bool]]:
     ):
         yield place, any(path.endswith(f"/{place}") for path in FILES) or place in IN_WORDS
     for word in re.findall(r"^[A-Z][a-z]+(?:[A-Z][a-z]+)+$", spans, re.MULTILINE):
-        yield word, word in CLASSES | THEIRS
+        yield word, word in CLASSES | THEIRS | IN_CLUSTER
     for option in re.findall(r"^(--[a-z][a-z-]+)", spans, re.MULTILINE):
         yield option, f'"{option}"' in OPTIONS or option in OTHERS_OPTIONS
     for metric in re.findall(r"\bseawall_guard_\w+", text):

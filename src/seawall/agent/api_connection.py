@@ -57,7 +57,7 @@ class ApiProblem(Exception):
 
 
 def server_of(url: str, ca_file: str, token_file: str, node: str) -> ApiServer:
-    """``https://HOST[:PORT]``; UsageProblem."""
+    """The API server at ``https://HOST[:PORT]``; UsageProblem."""
     scheme, _, rest = url.partition("://")
     host, port = rest.rstrip("/"), "443"
     if host.startswith("["):
@@ -73,7 +73,7 @@ def server_of(url: str, ca_file: str, token_file: str, node: str) -> ApiServer:
 
 
 class ApiConnection:
-    """``send`` raises ApiProblem and nothing else; a connection that was idle is tried anew once."""
+    """``send`` raises ApiProblem and nothing else; one that was idle is opened anew, once."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server

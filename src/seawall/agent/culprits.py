@@ -9,7 +9,7 @@ names of the cgroups that the kubelet made, never from those that a container ma
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from seawall.agent.guard_page import GuardPage, PageHolder
 from seawall.cgroup_paths import place_of
@@ -154,5 +154,5 @@ def _whole(value: Any) -> int:
     return value if is_whole else 0
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float) and abs(value) < 1e12

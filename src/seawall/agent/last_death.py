@@ -69,7 +69,7 @@ class RecordedBoot(NamedTuple):
 
 
 def last_death(boot: RecordedBoot) -> dict[str, Any]:
-    """``NodeReport.report.lastDeath``."""
+    """What stands in a NodeReport as ``report.lastDeath``."""
     record = [
         *_proved(boot), *_possible(boot), *_oom_lines(boot), *_ample(boot),
     ][:LINES_MOST]  # fmt: skip

@@ -6,7 +6,7 @@ request may take five seconds; while the API server is away, reports wait in the
 """
 
 import json
-import random
+import os
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -19,6 +19,7 @@ from seawall.agent.guard_page import GuardPage
 from seawall.agent.node_conditions import (
     BUSY,
     GUARD_IMPAIRED,
+    MEMORY_SHORT,
     OF_MEMORY,
     TYPES,
     NodeCondition,
@@ -81,6 +82,8 @@ _REFUSED: Final = frozenset((
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.UNPROCESSABLE_ENTITY,
 ))  # fmt: skip
 _RETRY_MOST_SECONDS: Final = 30.0
+_PEACE: Final = "False  []"
+"""Of which nothing is told."""
 RESULTS: Final = ("delivered", "refused", "failed")
 COUNTED: Final = (api.REPORT, api.CONDITIONS, api.EVENT)
 Say = Callable[[str], None]
@@ -110,9 +113,9 @@ class NodeAgent:
         self._calm_since: float | None = None
         self._near_since: float | None = None
         self._culprits: list[Culprit] = []
-        self._told = self._guard_told = ""
-        self._due = {"report": 0.0, "conditions": 0.0, "hello": 0.0}
-        self._event_at: dict[str, float] = {}
+        self._trouble_page: GuardPage | None = None
+        self._told, self._guard_told = _PEACE, ""
+        self._due = dict.fromkeys(("report", "urgent", "conditions", "event", "hello"), 0.0)
         self._retry_at, self._failures = 0.0, 0
         self._refused_until: dict[str, float] = {}
         self._sequence = 0
@@ -128,8 +131,8 @@ class NodeAgent:
         self._judge_guard(page, now)
         if page is not None:
             self._judge_memory(page, now)
-        self._state_conditions(page, now)
-        self._report(page, now)
+        self._state_conditions(page)
+        self._report(now)
         if now >= self._retry_at:
             self._talk(page, now)
         is_busy = self._trouble_since is not None or self._near_since is not None
@@ -138,7 +141,7 @@ class NodeAgent:
     def died_before(self, last_death: dict[str, Any]) -> None:
         """What the black box says of the boot before this one."""
         self.last_death, self._is_death_due = last_death, True
-        self._is_hello_due = True
+        self._is_hello_due, self._due["hello"] = True, 0.0
 
     # --- what is wrong ------------------------------------------------------------------------
 
@@ -166,6 +169,7 @@ class NodeAgent:
         if is_running_out(page):
             self._calm_since = None
             self._trouble_since = now if self._trouble_since is None else self._trouble_since
+            self._trouble_page = page
             self._culprits = culprits_of(page, self.watch.proved(now))
             for one in problems_of(page, self._culprits):
                 self._latched[one.type] = one
@@ -175,7 +179,7 @@ class NodeAgent:
                 self._trouble_since = self._calm_since = None
                 self._latched, self._culprits = {}, []
 
-    def _state_conditions(self, page: GuardPage | None, now: float) -> None:
+    def _state_conditions(self, page: GuardPage | None) -> None:
         """All that ever were a problem, as they are now."""
         wanted: dict[str, NodeCondition] = {}
         known = self.outbox.sent.keys() | self._latched.keys()
@@ -196,90 +200,79 @@ class NodeAgent:
 
     # --- what is told -------------------------------------------------------------------------
 
-    def _report(self, page: GuardPage | None, now: float) -> None:
+    def _report(self, now: float) -> None:
+        """At once what is new, again while memory runs out, once when all is well."""
         guard = self._guard.reason if self._guard else ""
-        is_trouble = self._trouble_since is not None and page is not None
-        proved = [one.pod_uid for one in self._culprits if one.is_proved]
-        told = f"{is_trouble} {guard} {sorted(proved)}"
-        if told == self._told and not is_trouble:
+        is_trouble = self._trouble_since is not None
+        proved = sorted(one.pod_uid for one in self._culprits if one.is_proved)
+        state = f"{is_trouble} {guard} {proved}"
+        is_new = state != self._told
+        if not is_new and (not is_trouble or self._calm_since is not None):
             return
-        is_new = told != self._told
-        if now < self._due["report"] and not (is_new and self._is_urgent(now)):
+        if now < self._due["urgent" if is_new else "report"]:
             return
-        if not is_new and self._calm_since is not None:
-            return
-        self._told = told
-        is_slow = self._trouble_since is not None and (
-            now - self._trouble_since > self.pace.slow_after
-        )
+        self._told = state
+        is_slow = is_trouble and now - (self._trouble_since or now) > self.pace.slow_after
         self._due["report"] = now + (self.pace.slow if is_slow else self.pace.report)
-        self._urgent_from = now + self.pace.urgent
+        self._due["urgent"] = now + self.pace.urgent
         self.outbox.is_refresh_due = self.outbox.is_refresh_due or is_trouble
-        self.outbox.add_report(self._report_now(page if is_trouble else None))
+        self.outbox.add_report(self._report_now())
         self._note_events(now)
 
-    _urgent_from = 0.0
-
-    def _is_urgent(self, now: float) -> bool:
-        return now >= self._urgent_from
-
-    def _report_now(self, page: GuardPage | None) -> bytes:
-        """``page``: of a node in trouble; None: no distress is said."""
+    def _report_now(self) -> bytes:
         self._sequence = max(self._sequence + 1, int(time.monotonic() * 10))
-        now = time.time()
         report: dict[str, Any] = {
-            "at": api_time(now), "sequence": self._sequence, "bootID": self.watch.boot_id,
+            "at": api_time(time.time()), "sequence": self._sequence, "bootID": self.watch.boot_id,
             "guard": guard_part(self.watch.current(time.monotonic())),
         }  # fmt: skip
-        if page is not None:
-            report["distress"] = distress_part(page, self._culprits)
+        if self._trouble_since is not None and self._trouble_page is not None:
+            report["distress"] = distress_part(self._trouble_page, self._culprits)
         if self.last_death is not None:
             report["lastDeath"] = self.last_death
         return report_body(self.node, report)
 
     def _note_events(self, now: float) -> None:
-        """Of what is wrong, one of each reason a minute at most."""
-        wrong = [self._latched[kind] for kind in OF_MEMORY[:1] if kind in self._latched]
-        wrong += [self._guard] if self._guard is not None else []
-        for one in wrong:
-            if now < self._event_at.get(one.reason, 0.0):
-                continue
-            is_again = one.reason in self._event_at and one is self._guard
-            self._event_at[one.reason] = now + self.pace.event
-            if is_again and self._guard_told == one.reason:
-                continue
-            self._guard_told = one.reason if one is self._guard else self._guard_told
-            self._events += 1
-            unix = time.time()
-            name = event_name(self.node, unix, self._events)
-            self.outbox.add_event(event_body(self.node, name, one, unix, self.node))
+        """Of memory one a minute at most, of the guard one each time that it is another problem."""
+        memory, guard = self._latched.get(MEMORY_SHORT), self._guard
+        if memory is not None and now >= self._due["event"]:
+            self._due["event"] = now + self.pace.event
+            self._add_event(memory)
+        if guard is not None and guard.reason != self._guard_told:
+            self._add_event(guard)
+        self._guard_told = guard.reason if guard is not None else ""
+
+    def _add_event(self, condition: NodeCondition) -> None:
+        self._events += 1
+        now = time.time()
+        name = event_name(self.node, now, self._events)
+        self.outbox.add_event(event_body(self.node, name, condition, now, self.node))
 
     # --- talking ------------------------------------------------------------------------------
 
     def _talk(self, page: GuardPage | None, now: float) -> None:
         try:
+            self._deliver(now)
             if self._is_hello_due and now >= self._due["hello"]:
                 self._say_hello(now)
-            self._deliver(now)
             self._keep_warm(page, now)
         except ApiProblem as problem:
-            self._failed(str(problem), now)
+            self._failed(str(problem))
 
     def _deliver(self, now: float) -> None:
         """Reports first: they name the culprit."""
         box = self.outbox
         while box.reports and self._may_send(api.REPORT, now):
-            if not self._send(api.REPORT, box.reports[0], now):
+            if not self._send(api.REPORT, box.reports[0]):
                 break
             box.reports.popleft()
         conditions = box.conditions()
         if conditions and now >= self._due["conditions"] and self._may_send(api.CONDITIONS, now):
             body = conditions_body(conditions, box.since, time.time())
-            if self._send(api.CONDITIONS, body, now):
-                self._due["conditions"] = now + self.pace.conditions
+            if self._send(api.CONDITIONS, body):
+                self._due["conditions"] = time.monotonic() + self.pace.conditions
                 box.took_conditions(conditions)
         while box.events and self._may_send(api.EVENT, now):
-            if not self._send(api.EVENT, box.events[0], now):
+            if not self._send(api.EVENT, box.events[0]):
                 break
             box.events.popleft()
 
@@ -288,7 +281,8 @@ class NodeAgent:
         near = self._near_since is not None and now - self._near_since < self.pace.near
         is_wanted = self._trouble_since is not None or near
         if not is_wanted:
-            if self.connection.is_open and self.outbox.is_empty:
+            is_idle = now - self.connection.used_at >= self.pace.report
+            if self.connection.is_open and (self.outbox.is_empty or is_idle):
                 self.connection.close()
             return
         if page is not None and not self.connection.is_open:
@@ -299,7 +293,7 @@ class NodeAgent:
     def _may_send(self, kind: str, now: float) -> bool:
         return now >= self._retry_at and now >= self._refused_until.get(kind, 0.0)
 
-    def _send(self, kind: str, body: bytes, now: float) -> bool:
+    def _send(self, kind: str, body: bytes) -> bool:
         """Whether it need not be sent again."""
         answer = self.connection.send(kind, body)
         if answer.status < HTTPStatus.MULTIPLE_CHOICES:
@@ -311,21 +305,22 @@ class NodeAgent:
         words = f"{kind}: {_refusal(answer)}"
         if answer.status in _REFUSED:
             self.counts[kind, "refused"] += 1
-            self._refused_until[kind] = now + self.pace.refused
+            self._refused_until[kind] = time.monotonic() + self.pace.refused
             self._tell(f"refused for {self.pace.refused:.0f} s: {words}")
             return kind == api.EVENT
         if answer.status == HTTPStatus.UNAUTHORIZED:
             self.connection.forget_token()
         self.counts[kind, "failed"] += 1
-        self._failed(words, now, answer.retry_after_seconds)
+        self._failed(words, answer.retry_after_seconds)
         return False
 
-    def _failed(self, words: str, now: float, after: float = 0.0) -> None:
+    def _failed(self, words: str, after: float = 0.0) -> None:
         """Later again: after 1, 2, 4, 5 s, or when the server says."""
         self._failures += 1
         pause = min(self.pace.retry_most, 2.0 ** min(self._failures - 1, 8))
         pause = min(_RETRY_MOST_SECONDS, max(after, pause))
-        self._retry_at = now + pause * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+        share = 0.8 + os.urandom(1)[0] / 640  # not all nodes at once
+        self._retry_at = time.monotonic() + pause * share
         self._tell(f"the API server was not reached: {words}")
 
     def _well(self) -> None:
@@ -359,7 +354,7 @@ class NodeAgent:
                 self._tell(f"report of {self.node}: {_refusal(told)}")
                 return
             if _death_in(told.body) != self.last_death.get("bootID"):
-                self.outbox.add_report(self._report_now(None))
+                self.outbox.add_report(self._report_now())
             self._is_death_due = False
         self._is_hello_due = False
         self._well()

@@ -50,7 +50,8 @@ def problems_of(page: GuardPage, culprits: list[Culprit]) -> list[NodeCondition]
     """What is wrong with its memory now."""
     if not is_running_out(page):
         return []
-    found = [NodeCondition(MEMORY_SHORT, "True", "MemoryRunningOut", distress_words(page, culprits))]
+    words = distress_words(page, culprits)
+    found = [NodeCondition(MEMORY_SHORT, "True", "MemoryRunningOut", words)]
     if has_grown(page):
         words = f"uncounted memory grew by {size(page.grown_bytes or 0)}{_who(culprits)}"
         found.append(NodeCondition(KERNEL_MEMORY_UNCOUNTED, "True", "KernelMemoryGrows", words))

@@ -23,7 +23,7 @@ PROOF_SECONDS: Final = 600.0
 
 
 class PageWatch:
-    """``look`` as often as one likes; nothing is raised, ``problem`` says what could not be read."""
+    """``look`` as often as one likes; ``problem`` says what could not be read."""
 
     def __init__(self, folder: str, boot_id: str, now: float) -> None:
         self.boot_id = boot_id

@@ -16,6 +16,8 @@ ENTRIES = {
     "watcher": "seawall.watcher.watcher_process",
     "recorder": "seawall.recorder.recorder_process",
     "pinner": "seawall.pinner.pinner_process",
+    "agent": "seawall.agent.agent_process",
+    "box": "seawall.sources.box_last_boot",
 }
 
 NAMES = {
@@ -23,6 +25,8 @@ NAMES = {
     "watcher": "seawall-watcher",
     "recorder": "seawall-record",
     "pinner": "seawall-pinner",
+    "agent": "seawall-agent",
+    "box": "seawall-boxread",
 }
 """In ``ps`` and ``top``, which take 15 characters; the helper and the watcher's reader are forks,
 ``seawall-helper`` and ``seawall-reader``.
@@ -69,6 +73,16 @@ def pinner_argv(fd: int) -> list[str]:
 def recorder_argv(fd: int, path: str, size_bytes: int, folder: str) -> list[str]:
     """What writes the black box: its end of the pair, the file, and where the journal is."""
     return _argv("recorder", str(fd), path, str(size_bytes), folder)
+
+
+def agent_argv(words: list[str]) -> list[str]:
+    """The node's agent, which is none of the guard's: ``agent_process.AgentSettings``."""
+    return _argv("agent", *words)
+
+
+def box_argv(path: str) -> list[str]:
+    """A child of the agent's: what the black box says of the boot before, as JSON on stdout."""
+    return _argv("box", path)
 
 
 def start_argv(path: str, settings_fd: int) -> list[str]:
@@ -131,7 +145,7 @@ def main(words: list[str]) -> int:
         keep_only("config")
     # Not importlib, which is 0.1 MB.
     main_of = __import__(ENTRIES[words[0]], fromlist=["main"]).main
-    if words[0] in ("config", "start"):
+    if words[0] in ("config", "start", "agent", "box"):
         return int(main_of(words[1:]))
     if words[0] == "recorder":
         return int(main_of(int(words[1]), words[2], int(words[3]), *words[4:]))

@@ -76,11 +76,19 @@ def difference(line: JournalDecision, one: ReplayResult) -> str:
     frame = line.number if line.document.get("frame") is not None else None
     stamp = decision_lines.Stamp(line.unix_seconds, boot, one.mode, frame)
     again: dict[str, Any] = json.loads(decision_lines.verdict_line(one.verdict, stamp))
+    if not any("is_source" in row for row in _rows(line.document)):
+        for row in again["ranking"]:  # an older guard did not say it, or it is so of nobody
+            row.pop("is_source", None)
     for name, value in again.items():
         then = line.document.get(name)
         if name not in _NOT_DECIDED and then != value and not _is_reworded(then, value):
             return f"{name}: {_short(then)} then, {_short(value)} now"
     return ""
+
+
+def _rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = document.get("ranking")
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _is_reworded(then: Any, now: Any) -> bool:

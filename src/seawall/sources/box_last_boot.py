@@ -6,17 +6,22 @@ memory.
 """
 
 import json
-from typing import Final
+import os
+import signal
+from typing import Any, Final
 
 from seawall.agent.culprits import Accusation, Culprit, accusation_of, culprit_of
 from seawall.agent.guard_page import PageHolder
-from seawall.agent.last_death import DeathTick, RecordedBoot
+from seawall.agent.last_death import DeathTick, RecordedBoot, last_death
+from seawall.agent.page_watch import boot_id_here
 from seawall.blackbox.frame import FrameHead
 from seawall.blackbox.moments import chain
 from seawall.blackbox.reader import Boot, Box
 from seawall.guard.tell.guard_sentences import STOPPED
 from seawall.guard.tick_facts import Node
-from seawall.problems import BundleProblem
+from seawall.own_process import be_ordinary
+from seawall.problems import BundleProblem, UsageProblem
+from seawall.proc.process_rights import keep_only
 from seawall.replay.tick import Tick
 from seawall.replay.tick_decoder import TickDecoder
 
@@ -24,6 +29,37 @@ BACK_SECONDS: Final = 900.0
 LINES_MOST: Final = 2000
 _TICKS_MOST: Final = 20_000
 _HOLDERS_MOST: Final = 16
+_READ_SECONDS: Final = 120
+
+
+def main(words: list[str]) -> int:
+    """The agent's child: ``last_death_of`` as JSON on stdout."""
+    signal.alarm(_READ_SECONDS)  # nobody else may end it
+    keep_only("agent")
+    be_ordinary()
+    data = memoryview(json.dumps(last_death_of(words[0])).encode())
+    while data:
+        data = data[os.write(1, data) :]
+    return 0
+
+
+def last_death_of(path: str) -> dict[str, Any]:
+    """What stands in a NodeReport as ``report.lastDeath``, or ``problem``: why there is none."""
+    try:
+        boot = last_boot(Box.open(path), boot_id_here(), _booted())
+    except UsageProblem as problem:
+        return {"problem": str(problem)}
+    return {"problem": "it holds no other boot"} if boot is None else last_death(boot)
+
+
+def _booted() -> float | None:
+    """When the running kernel began, Unix seconds by today's clock (/proc/stat btime)."""
+    try:
+        with open("/proc/stat", "rb") as file:
+            rows = [line.split() for line in file if line.startswith(b"btime ")]
+        return float(rows[0][1])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def last_boot(box: Box, running_boot_id: str, booted: float | None) -> RecordedBoot | None:
