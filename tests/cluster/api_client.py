@@ -52,6 +52,8 @@ class ApiClient:
             path += "?" + urllib.parse.urlencode(query)
         sent = None if body is None else json.dumps(body)
         idle = self.connection.sock is not None
+        if not idle:
+            self.connection.close()  # an attempt that failed to connect left it half way
         try:
             self.connection.request(verb, path, sent, self.headers(kind))
             answer = self.connection.getresponse()
