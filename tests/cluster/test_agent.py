@@ -54,13 +54,14 @@ class Agents:
         pages = Pages(folder / "run")
         pages.peace()
         self.stack.enter_context(kept_fresh(pages.folder / "status.json"))
+        log = self.stack.enter_context(open(folder / "log", "w"))  # noqa: SIM115 - for life
         source = str(Path(__file__).parents[2] / "src")
         popen = subprocess.Popen(
             [sys.executable, "-m", "seawall", "agent", "--node-name", node,
              "--server", f"https://127.0.0.1:{self.plane.port}",
              "--ca", str(self.plane.folder / "tls.crt"), "--token-file", str(folder / "token"),
              "--run-folder", str(pages.folder), "--blackbox", blackbox],
-            stderr=self.stack.enter_context(open(folder / "log", "w")), text=True,
+            stderr=log, text=True,
             env={**os.environ, "PYTHONPATH": source},
         )  # fmt: skip
         self.stack.callback(popen.wait)

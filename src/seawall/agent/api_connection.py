@@ -12,9 +12,9 @@ import time
 from http.client import HTTPException, HTTPResponse
 from typing import Final, NamedTuple
 
-from seawall.agent.node_messages import FIELD_MANAGER, GROUP, VERSION
+from seawall.cluster.objects.api_group import AGENT_MANAGER, NODE_REPORT, path_of
 from seawall.problems import UsageProblem
-from seawall.version import VERSION as TOOL_VERSION
+from seawall.version import VERSION
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 REQUEST_SECONDS: Final = 5.0
@@ -203,9 +203,9 @@ def heads_of(server: ApiServer, token: bytes) -> dict[str, bytes]:
     """Of each kind of request, up to the length of its body."""
     node = server.node
     status = f"/api/v1/nodes/{node}"
-    report = f"/apis/{GROUP}/{VERSION}/nodereports/{node}"
+    report = path_of(NODE_REPORT, node)
     events = "/apis/events.k8s.io/v1/namespaces/default/events"
-    applied = f"?fieldManager={FIELD_MANAGER}"
+    applied = f"?fieldManager={AGENT_MANAGER}"
     rows = {
         REPORT: ("PATCH", f"{report}{applied}&force=true", _APPLY),
         CONDITIONS: ("PATCH", f"{status}/status{applied}", _STRATEGIC),
@@ -220,7 +220,7 @@ def heads_of(server: ApiServer, token: bytes) -> dict[str, bytes]:
         b"Accept: %s\r\nContent-Type: %s\r\nContent-Length: "
         % (
             verb.encode(), path.encode(), host.encode(), server.port, token,
-            f"seawall-agent/{TOOL_VERSION}".encode(),
+            f"seawall-agent/{VERSION}".encode(),
             b"application/json" if verb == "GET" else _BRIEF, content.encode(),
         )
         for kind, (verb, path, content) in rows.items()

@@ -9,11 +9,9 @@ from typing import Any, Final
 from seawall.agent.culprits import Culprit
 from seawall.agent.guard_page import GuardPage
 from seawall.agent.node_conditions import NodeCondition
+from seawall.cluster.objects.api_group import API_VERSION, GROUP, NODE_REPORT
 from seawall.guard.tell.plain import plain
 
-GROUP: Final = "seawall.internal"
-VERSION: Final = "v1alpha1"
-FIELD_MANAGER: Final = "seawall-agent"
 REPORT_MOST_BYTES: Final = 16 << 10
 _NOTE_MOST: Final = 1000
 """events.k8s.io/v1 takes 1 KiB of it."""
@@ -59,7 +57,7 @@ def event_body(
         "metadata": {"name": name, "namespace": "default"},
         "eventTime": api_time(unix_seconds), "type": "Warning", "reason": condition.reason,
         "action": "Observe", "note": plain(condition.message, _NOTE_MOST),
-        "reportingController": "seawall.internal/agent",
+        "reportingController": f"{GROUP}/agent",
         "reportingInstance": plain(instance, 128),
         # As the kubelet's: `kubectl describe node` looks for the name as uid, too.
         "regarding": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
@@ -73,7 +71,7 @@ def report_body(node: str, report: Mapping[str, Any]) -> bytes:
     report = dict(report)
     while True:
         body = _json({
-            "apiVersion": f"{GROUP}/{VERSION}", "kind": "NodeReport", "metadata": {"name": node},
+            "apiVersion": API_VERSION, "kind": NODE_REPORT.kind, "metadata": {"name": node},
             "spec": {"nodeName": node}, "report": report,
         })  # fmt: skip
         if len(body) <= REPORT_MOST_BYTES or not _is_cut(report):
