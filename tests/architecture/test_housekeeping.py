@@ -108,13 +108,25 @@ def test_the_version_stands_in_two_places_and_is_the_same() -> None:
     assert re.search(rf"^## \[?{re.escape(VERSION)}\]?", changelog, re.MULTILINE)
 
 
+LIBRARIES = {
+    "lightkube": ("cli/",), "msgspec": ("cluster/kube/", "cluster/observer/"),
+    "prometheus_client": ("cluster/observer/",), "urllib3": ("cluster/kube/", "cluster/observer/"),
+}  # fmt: skip
+"""Of the extra ``cluster``, and the rooms that may import them: no node has one of these."""
+
+
 def test_nothing_is_needed_at_run_time_but_python() -> None:
     assert PROJECT["project"]["dependencies"] == []
+    extra = {
+        words.split(">")[0] for words in PROJECT["project"]["optional-dependencies"]["cluster"]
+    }
+    assert {name.replace("_", "-") for name in LIBRARIES} == extra
     foreign = {
         f"{shown(path)}: {name}"
         for path in SOURCE
         for name in imported_by(text_of(path))
         if name not in sys.stdlib_module_names | {"seawall", "tomllib"}
+        and not shown(path).removeprefix("src/seawall/").startswith(LIBRARIES.get(name, ()))
     }
     assert not foreign
 

@@ -55,14 +55,11 @@ class ApiClient:
         if not idle:
             self.connection.close()  # an attempt that failed to connect left it half way
         try:
-            self.connection.request(verb, path, sent, self.headers(kind))
-            answer = self.connection.getresponse()
-        except (http.client.RemoteDisconnected, ConnectionError):
-            self.connection.close()
+            answer = self.answer(verb, path, sent, kind)
+        except (http.client.HTTPException, OSError):
             if not idle:
                 raise
-            self.connection.request(verb, path, sent, self.headers(kind))
-            answer = self.connection.getresponse()
+            answer = self.answer(verb, path, sent, kind)
         text = answer.read()
         if answer.headers.get_content_type() != "application/json":
             document = {"message": text.decode(errors="replace")}
@@ -71,6 +68,15 @@ class ApiClient:
         if answer.status >= http.client.BAD_REQUEST:
             raise ApiError(answer.status, document)
         return document
+
+    def answer(self, verb: str, path: str, sent: str | None, kind: str) -> http.client.HTTPResponse:
+        """A connection that failed is closed, and opened by the next request."""
+        try:
+            self.connection.request(verb, path, sent, self.headers(kind))
+            return self.connection.getresponse()
+        except (http.client.HTTPException, OSError):
+            self.connection.close()
+            raise
 
     def get(self, path: str, **query: object) -> Object:
         return self.request("GET", path, **query)

@@ -5,6 +5,7 @@ process that started them, whatever that one dies of.
 """
 
 import contextlib
+import http.client
 import json
 import os
 import resource
@@ -209,7 +210,7 @@ class ControlPlane:
     def is_ready(self, client: ApiClient) -> bool:
         try:
             return client.get("/readyz") == {"message": "ok"}
-        except (OSError, ApiError):
+        except (OSError, http.client.HTTPException, ApiError):
             return False
 
     def wait(self, done: Callable[[], bool], part: str) -> None:

@@ -4,6 +4,7 @@ from Ready=Unknown to the deletion of its pods, is the core's own doing.
 """
 
 import datetime as dt
+import http.client
 import queue
 import threading
 import time
@@ -103,9 +104,11 @@ class KwokNodes:
                 due += pause
                 try:
                     self.renew(client)
-                except OSError:
+                except (OSError, http.client.HTTPException):
                     continue  # an API server that is down is a scenario
                 except ApiError as problem:
+                    if problem.status >= 500:
+                        continue  # and so is one that has just been started
                     self.problem = problem
                     return
 
