@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster cluster-scale guard-nodes guard-pairs marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale guard-nodes guard-pairs marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -64,9 +64,14 @@ test-system: $(VENV)/dev.ready
 # says so.  KUBERNETES: 1.37 if none is given, or 1.34, which has no MutatingAdmissionPolicy.
 plane: $(VENV)/dev.ready
 	@SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m tests.cluster.plane_build || [ $$? = 75 ]
+	@$(BIN)/python -m tests.cluster.helm_build || [ $$? = 75 ]
 
 test-cluster: plane
 	SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m pytest -m cluster -rsP tests/cluster
+
+# packaging/kubernetes/cluster, from the chart; needs Go once, for helm.
+manifests: $(VENV)/dev.ready
+	$(BIN)/python -m tests.cluster.rendered_manifests
 
 # 10,000 nodes: some minutes, 3 GiB.
 cluster-scale: plane

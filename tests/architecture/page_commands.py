@@ -126,6 +126,11 @@ ELSEWHERE = (
     Elsewhere(
         r"python -m tests\.outside\..*", "writes files of the tree", "tests/outside/test_outside.py"
     ),
+    Elsewhere(
+        r"helm (upgrade|rollback|uninstall) .*",
+        "wants a cluster",
+        "tests/cluster/test_helm_release.py",
+    ),
     Elsewhere(r"python -I -S", "how the guard starts its own", "tests/guard/test_companions.py"),
     Elsewhere(
         r"seawall guard run",

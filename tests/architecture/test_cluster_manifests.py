@@ -1,0 +1,273 @@
+"""The chart and the plain manifests that are rendered from it, without a cluster."""
+
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from tests.architecture.manifest import PACKAGING
+from tests.cluster import account_rights, custom_resources, helm_build
+from tests.cluster.rendered_manifests import CHART, FOLDER, NAMESPACE, documents, stale
+
+from seawall.version import VERSION
+
+ACCOUNTS = {"seawall-guard", "seawall-agent", "seawall-observer"}
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[dict[str, Any]]:
+    return documents()
+
+
+def of_kind(whole: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in whole if one["kind"] == kind}
+
+
+def pods(whole: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    owners = {**of_kind(whole, "DaemonSet"), **of_kind(whole, "Deployment")}
+    return {name: one["spec"]["template"]["spec"] for name, one in owners.items()}
+
+
+def test_they_are_as_the_chart_renders_them() -> None:
+    program = helm_build.built()
+    if program is None:
+        pytest.skip("no helm is built: make plane (needs Go)")
+    assert not stale(program), "make manifests"
+
+
+def test_kinds_and_the_namespace_come_first_and_nothing_twice(whole: list[dict[str, Any]]) -> None:
+    kinds = [one["kind"] for one in whole]
+    assert kinds[:5] == ["CustomResourceDefinition"] * 4 + ["Namespace"]
+    places = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+              for one in whole]  # fmt: skip
+    assert len(set(places)) == len(places)
+    for one in whole:
+        assert one["metadata"]["labels"]["app.kubernetes.io/part-of"] == "seawall"
+        assert one["metadata"].get("namespace") in {None, NAMESPACE, "default"}
+    (space,) = of_kind(whole, "Namespace").values()
+    assert space["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+
+
+def test_chart_and_manifests_are_of_this_version(whole: list[dict[str, Any]]) -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == chart["version"] == VERSION
+    # The one that packaging/Containerfile and `make dist` name; a digest is the owner's to give.
+    for pod in pods(whole).values():
+        assert [one["image"] for one in pod["containers"]] == [f"seawall:{VERSION}"]
+
+
+def test_the_values_hold_to_their_schema_and_each_key_has_a_type() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.validate(values, schema)
+    assert set(values) == set(schema["properties"]) - {"global"}
+    for name, part in values.items():
+        if isinstance(part, dict):
+            assert set(part) == set(schema["properties"][name]["properties"])
+    for part in objects_of(schema):
+        assert "additionalProperties" in part or "properties" not in part
+
+
+def objects_of(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if value.get("type") == "object":
+            yield value
+        for below in value.values():
+            yield from objects_of(below)
+
+
+# --- Accounts --------------------------------------------------------------------------------
+
+
+def test_each_pod_has_an_account_of_its_own_and_a_token_only_who_needs_one(
+    whole: list[dict[str, Any]],
+) -> None:
+    accounts = of_kind(whole, "ServiceAccount")
+    assert set(accounts) == ACCOUNTS == set(pods(whole))
+    assert not any(one["automountServiceAccountToken"] for one in accounts.values())
+    for name, pod in pods(whole).items():
+        assert pod["serviceAccountName"] == name
+        assert pod["automountServiceAccountToken"] == (name != "seawall-guard")
+        assert pod["enableServiceLinks"] is False
+
+
+def test_no_right_is_wild_or_makes_more_of_itself(whole: list[dict[str, Any]]) -> None:
+    roles = [one for one in whole if one["kind"] in {"Role", "ClusterRole"}]
+    rules = [rule for one in roles for rule in one["rules"]]
+    for rule in rules:
+        words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert not [word for word in words if "*" in word]
+        assert not {"escalate", "bind", "impersonate", "approve"} & set(rule["verbs"])
+        assert "deletecollection" not in rule["verbs"]
+        assert not {"secrets", "pods/exec", "nodes/proxy", "serviceaccounts/token"} & set(
+            rule["resources"]
+        )
+        assert not {"rbac.authorization.k8s.io", "admissionregistration.k8s.io"} & set(
+            rule["apiGroups"]
+        )
+        if not set(rule["apiGroups"]) & {
+            "seawall.internal",
+            "events.k8s.io",
+            "coordination.k8s.io",
+        }:
+            assert set(rule["verbs"]) <= {"get", "list", "watch"} or rule["resources"] == [
+                "nodes/status"
+            ]
+
+
+def test_the_page_tells_each_right(whole: list[dict[str, Any]]) -> None:
+    found = account_rights.of_manifests(whole, NAMESPACE)
+    assert {one.account for one in found} == ACCOUNTS - {"seawall-guard"}
+    assert found == account_rights.told()
+
+
+def test_each_fence_is_shut_and_refuses(whole: list[dict[str, Any]]) -> None:
+    policies = of_kind(whole, "ValidatingAdmissionPolicy")
+    bindings = of_kind(whole, "ValidatingAdmissionPolicyBinding")
+    assert set(policies) == set(bindings)
+    page = account_rights.PAGE.read_text()
+    for name, policy in policies.items():
+        assert policy["spec"]["failurePolicy"] == "Fail"
+        spec = bindings[name]["spec"]
+        assert spec == {"policyName": name, "validationActions": ["Deny"]}
+        assert f"| `{name}` |" in page
+        (condition,) = policy["spec"]["matchConditions"]
+        owner = re.match(r"seawall-(agent|observer)-", name)
+        if owner:
+            account = f"system:serviceaccount:{NAMESPACE}:seawall-{owner[1]}"
+            assert condition["expression"] == f"request.userInfo.username == '{account}'"
+
+
+def test_the_agents_conditions_are_let_through(whole: list[dict[str, Any]]) -> None:
+    conditions = pytest.importorskip("seawall.agent.node_conditions")
+    policy = of_kind(whole, "ValidatingAdmissionPolicy")["seawall-agent-node"]
+    (ours,) = [one["expression"] for one in policy["spec"]["variables"] if one["name"] == "ours"]
+    assert set(conditions.TYPES) <= set(re.findall(r"'(\w+)'", ours))
+
+
+# --- Pods ------------------------------------------------------------------------------------
+
+
+def test_the_charts_guard_is_the_daemonsets(whole: list[dict[str, Any]]) -> None:
+    """packaging/daemonset.yaml is what tests of nodes run, and says why each line is there."""
+    config, theirs = yaml.safe_load_all((PACKAGING / "daemonset.yaml").read_text())
+    pod = dict(theirs["spec"]["template"]["spec"])
+    del pod["affinity"]  # a trial's nodes, which the values name
+    ours = dict(pods(whole)["seawall-guard"])
+    assert ours.pop("serviceAccountName") == "seawall-guard"
+    assert ours == pod
+    assert of_kind(whole, "ConfigMap")["seawall-guard"]["data"] == config["data"]
+    update = of_kind(whole, "DaemonSet")["seawall-guard"]["spec"]["updateStrategy"]
+    assert update == theirs["spec"]["updateStrategy"]
+
+
+def test_agent_and_observer_have_no_more_than_they_need(whole: list[dict[str, Any]]) -> None:
+    agent, observer = (pods(whole)[f"seawall-{name}"] for name in ("agent", "observer"))
+    for pod in (agent, observer):
+        (container,) = pod["containers"]
+        context = container["securityContext"]
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"]["drop"] == ["ALL"]
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostPID", "hostNetwork", "hostIPC"} & set(pod)
+    assert agent["containers"][0]["securityContext"]["capabilities"]["add"] == [
+        "IPC_LOCK", "SYS_NICE",
+    ]  # fmt: skip
+    assert all(mount["readOnly"] for mount in agent["containers"][0]["volumeMounts"])
+    assert "limits" not in agent["containers"][0]["resources"]
+    context = observer["containers"][0]["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert "add" not in context["capabilities"]
+    assert not observer.get("volumes")
+
+
+def test_two_observers_are_never_on_one_node_nor_on_a_watched_pool(
+    whole: list[dict[str, Any]],
+) -> None:
+    deployment = of_kind(whole, "Deployment")["seawall-observer"]["spec"]
+    rule = "requiredDuringSchedulingIgnoredDuringExecution"
+    (apart,) = deployment["template"]["spec"]["affinity"]["podAntiAffinity"][rule]
+    assert apart["topologyKey"] == "kubernetes.io/hostname"
+    labels = deployment["template"]["metadata"]["labels"]
+    assert apart["labelSelector"]["matchLabels"].items() <= labels.items()
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    affinity = deployment["template"]["spec"]["affinity"]["nodeAffinity"][rule]
+    (term,) = affinity["nodeSelectorTerms"]
+    assert {"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]} in term[
+        "matchExpressions"
+    ]
+
+
+def test_system_priority_classes_are_within_the_quota(whole: list[dict[str, Any]]) -> None:
+    (quota,) = of_kind(whole, "ResourceQuota").values()
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert {pod["priorityClassName"] for pod in pods(whole).values()} == set(scope["values"])
+
+
+# --- Kinds -----------------------------------------------------------------------------------
+
+
+def test_the_kinds_are_those_of_the_code(whole: list[dict[str, Any]]) -> None:
+    try:
+        group = importlib.import_module("seawall.cluster.objects.api_group")
+    except ModuleNotFoundError:
+        pytest.skip("cluster/objects is not there")
+    found = {
+        (
+            one["spec"]["group"], one["spec"]["versions"][0]["name"],
+            one["spec"]["names"]["kind"], one["spec"]["names"]["plural"],
+            one["spec"]["names"]["shortNames"][0],
+            "subresources" in one["spec"]["versions"][0],
+        )
+        for one in of_kind(whole, "CustomResourceDefinition").values()
+    }  # fmt: skip
+    assert found == {
+        (group.GROUP, group.VERSION, one.kind, one.plural, one.short_name,
+         one.has_status_subresource)
+        for one in group.CUSTOM_KINDS
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("definition", custom_resources.definitions(),
+                         ids=lambda one: one["spec"]["names"]["singular"])  # fmt: skip
+def test_all_that_a_kind_holds_is_bounded_and_keeps_what_is_of_a_later_version(
+    definition: dict[str, Any],
+) -> None:
+    assert definition["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    (version,) = definition["spec"]["versions"]
+    properties = version["schema"]["openAPIV3Schema"]["properties"]
+    for name in ("apiVersion", "kind", "metadata"):
+        del properties[name]
+    loose = list(unbounded(properties.items()))
+    assert not loose
+    for column in version["additionalPrinterColumns"]:
+        assert column["type"] in {"string", "integer", "number", "boolean", "date"}
+
+
+def unbounded(properties: Any, way: str = "") -> Iterator[str]:
+    for name, schema in properties:
+        here = f"{way}.{name}"
+        kind = schema["type"]
+        if kind == "string" and not {"maxLength", "enum", "format"} & set(schema):
+            yield here
+        if kind == "array":
+            if "maxItems" not in schema:
+                yield here
+            yield from unbounded([("[]", schema["items"])], here)
+        if kind == "object":
+            if not {"x-kubernetes-preserve-unknown-fields", "maxProperties"} & set(schema):
+                yield here
+            yield from unbounded(schema.get("properties", {}).items(), here)
+
+
+def test_the_folder_has_nothing_else() -> None:
+    assert [path.name for path in sorted(FOLDER.iterdir())] == [
+        "0-kinds.yaml", "1-namespace.yaml", "2-seawall.yaml",
+    ]  # fmt: skip

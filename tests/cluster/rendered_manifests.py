@@ -1,0 +1,101 @@
+"""packaging/kubernetes/cluster, as helm renders the chart, for who applies plain files:
+``python -m tests.cluster.rendered_manifests``.
+
+``--check`` says which are not current, with status 1; status 75: no helm, and no Go to build it.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.cluster.helm_build import build
+from tests.cluster.plane_build import CANNOT, PlaneProblem
+
+PACKAGING = Path(__file__).parents[2] / "packaging"
+CHART = PACKAGING / "chart/seawall"
+FOLDER = PACKAGING / "kubernetes/cluster"
+NAMESPACE = "seawall"
+HEAD = "# Rendered from packaging/chart/seawall: `make manifests`.  Change it there.\n"
+FILES = {"CustomResourceDefinition": "0-kinds.yaml", "Namespace": "1-namespace.yaml"}
+REST = "2-seawall.yaml"
+"""`kubectl apply -f` takes a folder's files by their names: kinds first, then the namespace."""
+_SOURCE = re.compile(r"^# Source: .*\n", re.MULTILINE)
+
+
+class HelmProblem(Exception):
+    """What helm said."""
+
+
+def helm(program: Path, *arguments: str, environment: dict[str, str] | None = None) -> str:
+    """Its output; HelmProblem where it ends with an error."""
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, check=False, env=environment or {}
+    )
+    if done.returncode:
+        raise HelmProblem(done.stderr.strip() or done.stdout.strip())
+    return done.stdout
+
+
+def template(program: Path, *arguments: str) -> str:
+    """What would be installed, with these values."""
+    return helm(program, "template", "seawall", str(CHART), "--namespace", NAMESPACE, *arguments)
+
+
+def rendered(program: Path) -> dict[str, str]:
+    """Text by name of file."""
+    parts: dict[str, list[str]] = {}
+    for part in template(program, "--set", "namespace.create=true").split("\n---\n"):
+        text = _SOURCE.sub("", part.removeprefix("---\n")).strip("\n")
+        document = yaml.safe_load(text)
+        if document is not None:
+            parts.setdefault(FILES.get(document["kind"], REST), []).append(text)
+    return {name: HEAD + "\n---\n".join(texts) + "\n" for name, texts in sorted(parts.items())}
+
+
+def documents() -> list[dict[str, Any]]:
+    """What is committed, in the order in which it is applied."""
+    return [
+        document
+        for path in sorted(FOLDER.glob("*.yaml"))
+        for document in yaml.safe_load_all(path.read_text())
+        if document is not None
+    ]
+
+
+def stale(program: Path) -> list[str]:
+    """Names of files that are not as the chart has them."""
+    wanted = rendered(program)
+    found = {path.name: path.read_text() for path in FOLDER.glob("*.yaml")}
+    return sorted(name for name in wanted.keys() | found.keys()
+                  if wanted.get(name) != found.get(name))  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    try:
+        program = build()
+    except PlaneProblem as problem:
+        print(problem, file=sys.stderr)
+        return CANNOT
+    names = stale(program)
+    if arguments.check:
+        print(*(f"{FOLDER / name} is not current: make manifests" for name in names), sep="\n")
+        return 1 if names else 0
+    FOLDER.mkdir(exist_ok=True)
+    texts = rendered(program)
+    for name in names:
+        if name in texts:
+            (FOLDER / name).write_text(texts[name])
+        else:
+            (FOLDER / name).unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
