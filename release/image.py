@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OCI image, without a registry and without a daemon: Debian's python3 with its standard
-library, from packages pinned in packaging/image-amd64.lock, and seawall.  No shell, no apt.
+library, from packages pinned in packaging/image-amd64.lock, seawall, and the libraries of its
+observer, by the sums in requirements-dev.lock.  No shell, no apt.
 
 ``python -m release.image --pin`` pins the versions that the archive has now.  For another machine:
 the same recipe on a Debian 12 of that kind, with a lock of its own; tried on amd64 alone.
@@ -17,6 +18,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,9 @@ from seawall.version import VERSION
 NAME: Final = f"seawall:{VERSION}"
 MACHINE: Final = "amd64"
 LOCK: Final = REPOSITORY / f"packaging/image-{MACHINE}.lock"
+WHEELS_LOCK: Final = REPOSITORY / "requirements-dev.lock"
+WHEELS: Final = ("msgspec", "prometheus-client", "urllib3")
+"""What `seawall cluster controller` imports, and nothing that runs on a node does."""
 _LIBRARIES: Final = "x86_64-linux-gnu"
 _LOADER: Final = "usr/lib64/ld-linux-x86-64.so.2"
 _LEFT_OUT: Final = (
@@ -51,12 +56,19 @@ def build(folder: Path) -> list[Path]:
         raise NoSuchPackage("the image is made on Debian, of its packages for amd64")
     folder.mkdir(parents=True, exist_ok=True)
     pinned = pinned_packages()
-    bill = json.dumps(_bill_of_materials(pinned), indent=1, sort_keys=True).encode()
+    wheels = wheel_files()
+    bill = json.dumps(_bill_of_materials(pinned, wheels), indent=1, sort_keys=True).encode()
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         root.chmod(0o755)
         _fill_base(root, pinned)
         base = _layer(root, set())
+        before = {str(path.relative_to(root)) for path in root.rglob("*")}
+        for wheel in wheels:
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(root / "usr/lib/seawall")
+        _compile(root, "usr/lib/seawall")
+        libraries = _layer(root, before)
         before = {str(path.relative_to(root)) for path in root.rglob("*")}
         _fill_own(root, bill)
         own = _layer(root, before)
@@ -64,7 +76,7 @@ def build(folder: Path) -> list[Path]:
         folder / f"seawall-image-{MACHINE}.tar",
         folder / f"seawall-image-{MACHINE}.spdx.json",
     )
-    image.write_bytes(_layout([base, own]))
+    image.write_bytes(_layout([base, libraries, own]))
     sbom.write_bytes(bill)
     return [image, sbom]
 
@@ -96,6 +108,30 @@ def package_file(name: str, version: str, digest: str) -> Path:
                 )
             shutil.copy(found[0], path)
     return path
+
+
+def wheel_files() -> list[Path]:
+    """Of WHEELS for the image's Python, from the cache or the index; NoSuchPackage."""
+    lines = WHEELS_LOCK.read_text().replace("\\\n", " ").splitlines()
+    wanted = [line for line in lines if line.startswith(tuple(f"{name}==" for name in WHEELS))]
+    if len(wanted) != len(WHEELS):
+        raise NoSuchPackage(f"{WHEELS_LOCK.name} does not name {', '.join(WHEELS)} once each")
+    text = "\n".join(wanted) + "\n"
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "seawall"
+    folder = cache / f"wheels-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    if len(list(folder.glob("*.whl"))) != len(WHEELS):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "wanted.txt").write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+             "--no-deps", "--require-hashes", "--only-binary", ":all:", "--python-version", "3.11",
+             "--implementation", "cp", "--platform", "manylinux_2_28_x86_64",
+             "--platform", "manylinux2014_x86_64", "--dest", folder, "-r", folder / "wanted.txt"],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        if done.returncode:
+            raise NoSuchPackage(f"the observer's libraries: {done.stderr.strip()[-300:]}")
+    return sorted(folder.glob("*.whl"))
 
 
 def pin() -> None:
@@ -221,7 +257,7 @@ def _layout(layers: list[bytes]) -> bytes:
     return out.getvalue()
 
 
-def _bill_of_materials(pinned: list[tuple[str, str, str]]) -> dict[str, Any]:
+def _bill_of_materials(pinned: list[tuple[str, str, str]], wheels: list[Path]) -> dict[str, Any]:
     own = {"name": "seawall", "SPDXID": "SPDXRef-seawall", "versionInfo": VERSION}
     own |= {"licenseDeclared": "Apache-2.0 AND MIT", "downloadLocation": "NOASSERTION"}
     rows: list[dict[str, Any]] = [{**own, "filesAnalyzed": False}]
@@ -237,6 +273,18 @@ def _bill_of_materials(pinned: list[tuple[str, str, str]]) -> dict[str, Any]:
         }
         for name, version, digest in pinned
     ]  # fmt: skip
+    for wheel in wheels:
+        name, version = wheel.name.split("-")[:2]
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        rows.append({
+            "name": name, "SPDXID": f"SPDXRef-pypi-{name.replace('_', '-')}",
+            "versionInfo": version, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
+            "checksums": [{"algorithm": "SHA256", "checksumValue": digest}],
+            "externalRefs": [{
+                "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+                "referenceLocator": f"pkg:pypi/{name.replace('_', '-')}@{version}",
+            }],
+        })  # fmt: skip
     return {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"seawall-image-{VERSION}-{MACHINE}",

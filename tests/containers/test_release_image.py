@@ -73,6 +73,7 @@ def test_what_is_in_it(made: tuple[Path, Path]) -> None:
     bill = json.loads(sbom.read_text())
     told = {(row["name"], row["versionInfo"]) for row in bill["packages"]}
     assert told >= {(name, version) for name, version, _ in image.pinned_packages()}
+    assert {"msgspec", "prometheus_client", "urllib3"} <= {name for name, _ in told}
 
 
 @pytest.fixture
