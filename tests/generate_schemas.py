@@ -59,6 +59,7 @@ SIGNED = frozenset({
     "growth_bytes_per_second", "value", "points", "order",
     "EndedWorkload.seconds", "earlier_seconds",
     "oom_score_adj",
+    "score_log10", "threshold_log10",
     "difference_bytes", "ledger_bytes", "grows_bytes", "distance_bytes", "residual_growth_bytes",
 })  # fmt: skip
 """Numbers that may be below zero: outside names, or those of one class."""

@@ -33,6 +33,7 @@ VERBS = {
     "capture": "record what every reading asks into a bundle for another machine",
     "blackbox": "what a node's last minutes were: list, show, export",
     "guard": "keep the node alive: the culprit goes first, nobody else goes",
+    "cluster": "node after node dies: which workload it is; why, suspects, deaths",
     "lab": "reproduce an incident inside a cgroup with a limit of its own",
     "rules": "list or show the rules that judge",
     "check": "judge one rule, for scripts and node-problem-detector",

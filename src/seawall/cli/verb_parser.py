@@ -52,7 +52,6 @@ class ProgramParser(VerbParser):
             f"{self.description} On a node that barely answers: seawall why",
             "",
             *(f"  {name:9} {words}" for name, words in self._verbs.items()),
-            "",
             "Options of a verb: seawall VERB --help. Which version: seawall --version",
             "",
         ))  # fmt: skip

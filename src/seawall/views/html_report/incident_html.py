@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTML report from its page: the verdict first, the evidence folded, how it was made last."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 from xml.etree.ElementTree import Element
 
@@ -17,9 +17,7 @@ from seawall.views.html_report.html_elements import (
     Child,
     element,
     folded,
-    html_bytes,
     preformatted,
-    style_sheet,
 )
 from seawall.views.html_report.incident_page import (
     DecisionStory,
@@ -27,7 +25,12 @@ from seawall.views.html_report.incident_page import (
     IncidentPage,
 )
 from seawall.views.html_report.line_chart import ChartMark, ChartSeries, line_chart
-from seawall.views.html_report.page_style import STYLE
+from seawall.views.html_report.page_elements import (
+    html_page,
+    html_section,
+    html_table,
+    verdict_box,
+)
 from seawall.views.oom_explain_text import lines as oom_lines
 from seawall.views.pods_text import danger_words
 from seawall.views.terminal import Console
@@ -45,8 +48,6 @@ _CONSIDERED_MOST: Final = 12
 _CLAIMS_MOST: Final = 12
 _LINE_LEAST_BYTES: Final = 1 << 20
 _BAR_WIDTH: Final = 1000
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-"""The page may load and run nothing, whatever stands in it."""
 _TERMS: Final = {
     "headroom": "what programs can still have before the kernel has to take memory from others",
     "uncounted memory": "memory that the kernel has handed out and that no counter and no "
@@ -63,49 +64,17 @@ _TERMS: Final = {
 def incident_html(page: IncidentPage) -> bytes:
     """The whole file."""
     title = f"Seawall report: {page.node}, {page.taken_at}"
-    head = element(
-        "head", element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="referrer", content="no-referrer"),
-        element("title", title), style_sheet(STYLE),
-    )  # fmt: skip
     body = element(
         "body", element("header", element("h1", f"What happened on {page.node}"), _machine(page)),
         element("main", _verdict(page), _history(page), _happened(page), _decisions(page),
                 _ledger(page), _workloads(page), _unseen(page), _evidence(page), _terms()),
         _origin(page),
     )  # fmt: skip
-    return html_bytes(head, body)
+    return html_page(title, body)
 
 
 def _machine(page: IncidentPage) -> Element:
     return element("p", page.heading, class_="soft")
-
-
-def _section(title: str, *children: Child | Iterable[Child]) -> Element:
-    return element("section", element("h2", title), *children)
-
-
-def _table(head: Sequence[tuple[str, bool]], rows: Iterable[Sequence[Child]]) -> Element:
-    """``head``: each column's title, and whether it holds numbers."""
-    top = element("tr", (
-        element("th", title, scope="col", **_class("number" if is_number else ""))
-        for title, is_number in head
-    ))  # fmt: skip
-    body = [
-        element("tr", (
-            element("td", cell, **_class("number" if is_number else "name" if not place else ""))
-            for place, (cell, (_, is_number)) in enumerate(zip(row, head, strict=True))
-        ))
-        for row in rows
-    ]  # fmt: skip
-    return element("div", element("table", element("thead", top), element("tbody", body)),
-                   class_="wide")  # fmt: skip
-
-
-def _class(name: str) -> dict[str, str]:
-    return {"class_": name} if name else {}
 
 
 # --- the verdict ---------------------------------------------------------------------------
@@ -113,7 +82,7 @@ def _class(name: str) -> dict[str, str]:
 
 def _verdict(page: IncidentPage) -> Element:
     found = causes(page.answer.judged)
-    section = _section("What is wrong, and what to do")
+    section = html_section("What is wrong, and what to do")
     if page.answer.cut:
         section.append(element("p", page.answer.cut, class_="level warning"))
     if not found:
@@ -142,15 +111,7 @@ def _cause(cause: Cause, page: IncidentPage) -> Element:
             for one in cause.effects[:_EFFECTS_MOST]
         ]
         rows.append(("follows from it", [element("ul", effects)]))
-    level = cause.severity
-    return element(
-        "div",
-        element("h3", element("span", level.upper(), class_=f"level {level}"),
-                f" {headline} [{item.id}]"),
-        element("dl", (part for name, value in rows
-                       for part in (element("dt", name), element("dd", value)))),
-        class_=f"verdict {level}",
-    )  # fmt: skip
+    return verdict_box(cause.severity, f"{headline} [{item.id}]", rows)
 
 
 # --- the last minutes ----------------------------------------------------------------------
@@ -159,10 +120,10 @@ def _cause(cause: Cause, page: IncidentPage) -> Element:
 def _history(page: IncidentPage) -> Element:
     history = page.history
     if isinstance(history, Unread):
-        return _section("The last minutes", element("p", history.detail or history.why))
+        return html_section("The last minutes", element("p", history.detail or history.why))
     end = _clock(history.last_unix_seconds)
     span = history.last_unix_seconds - history.first_unix_seconds
-    section = _section("The last minutes", element(
+    section = html_section("The last minutes", element(
         "p", f"{duration(span)} until {end}, from {history.source}. Dashed lines are the numbered "
         "events of the table below."))  # fmt: skip
     marks = _marks(history.events)
@@ -178,7 +139,7 @@ def _history(page: IncidentPage) -> Element:
         section.append(element("div", chart, class_="wide"))
     if marks:
         rows = [(str(mark.number), _clock(mark.unix_seconds), mark.words) for mark in marks]
-        section.append(_table((("no.", False), ("when", False), ("what", False)), rows))
+        section.append(html_table((("no.", False), ("when", False), ("what", False)), rows))
     left = len(history.events) - len(marks)
     if left > 0:
         section.append(element("p", f"{counted(left, 'earlier event')} left out.", class_="soft"))
@@ -216,13 +177,13 @@ def _clock(unix_seconds: float) -> str:
 
 def _happened(page: IncidentPage) -> Element:
     recent = page.recent
-    section = _section(f"What happened in the last {duration(recent.since_seconds)}")
+    section = html_section(f"What happened in the last {duration(recent.since_seconds)}")
     if recent.events:
         rows = [
             (age_words(event, recent.now_unix_seconds), event.sentence, event.source)
             for event in recent.events[:_EVENTS_MOST]
         ]
-        section.append(_table((("when", False), ("what", False), ("read in", False)), rows))
+        section.append(html_table((("when", False), ("what", False), ("read in", False)), rows))
     else:
         words = "Nothing known." if recent.unread else "Nothing: every log was read."
         section.append(element("p", words))
@@ -245,12 +206,12 @@ def _decisions(page: IncidentPage) -> Element:
     found = page.decisions
     title = "What the guard decided"
     if isinstance(found, Unread):
-        return _section(title, element("p", f"Not known: {found.detail or found.why}."))
+        return html_section(title, element("p", f"Not known: {found.detail or found.why}."))
     if not found.stories:
         words = "No decision that can be read." if found.unread else "Nothing in this time."
-        section = _section(title, element("p", words))
+        section = html_section(title, element("p", words))
     else:
-        section = _section(title)
+        section = html_section(title)
     if found.unread:
         words = f"{counted(found.unread, 'line')} of the journal could not be read."
         section.append(element("p", words, class_="soft"))
@@ -278,7 +239,7 @@ def _decision(story: DecisionStory) -> Element:
         ]  # fmt: skip
         left = story.left_out + len(story.considered) - len(rows)
         more = f", the first {len(rows)}; {left} more in the journal" if left else ""
-        made.append(folded(f"who else was considered{more}", _table(head, rows)))
+        made.append(folded(f"who else was considered{more}", html_table(head, rows)))
     return made
 
 
@@ -289,7 +250,7 @@ def _ledger(page: IncidentPage) -> Element:
     ledger = page.memory.ledger
     title = "Where the memory is"
     if isinstance(ledger, Unread):
-        return _section(
+        return html_section(
             title, element("p", f"Not known: {ledger.path}: {ledger.detail or ledger.why}")
         )
     parts = [(line.name, line.bytes, line.source) for line in ledger.lines]
@@ -305,7 +266,7 @@ def _ledger(page: IncidentPage) -> Element:
         for name, amount, source in shown
     ]  # fmt: skip
     head = (("use", False), ("amount", True), ("share", True), ("read in", False))
-    section = _section(title)
+    section = html_section(title)
     if ledger.missing:
         words = f"Uncounted memory cannot be said: {', '.join(ledger.missing)} not seen."
     else:
@@ -313,7 +274,7 @@ def _ledger(page: IncidentPage) -> Element:
             f"{size(ledger.residual_bytes)} of {size(ledger.total_bytes)} is uncounted memory "
             f"(+- {size(ledger.residual_error_bytes)})."
         )
-    section.extend((element("p", words), _stacked(shown, total, styles), _table(head, rows)))
+    section.extend((element("p", words), _stacked(shown, total, styles), html_table(head, rows)))
     claimed = page.memory.claimed
     claims = [] if isinstance(claimed, Unread) else claimed.of_residual()
     if claims:
@@ -334,7 +295,7 @@ def _claims(claims: Sequence[Claim]) -> Element:
          f"{claim.source} ({claim.confidence})", claim.give_back)
         for claim in claims[:_CLAIMS_MOST]
     ]  # fmt: skip
-    return _table(head, rows)
+    return html_table(head, rows)
 
 
 def _range(claim: Claim) -> str:
@@ -374,10 +335,10 @@ def _workloads(page: IncidentPage) -> Element:
     rows = page.workloads.rows[:_WORKLOADS_MOST]
     title = "Workloads"
     if not rows:
-        return _section(title, element("p", "No workload whose memory is counted."))
+        return html_section(title, element("p", "No workload whose memory is counted."))
     head = (("workload", False), ("charge", True), ("of its limit", False), ("limit", True),
             ("uncounted", True), ("OOM kills", True), ("needs a look", False))  # fmt: skip
-    section = _section(title, _table(head, map(_workload, rows)))
+    section = html_section(title, html_table(head, map(_workload, rows)))
     left = len(page.workloads.rows) - len(rows) + page.workloads.left_out
     if left:
         words = f"{counted(left, 'workload')} more: seawall pods --limit 0"
@@ -427,19 +388,19 @@ def _share_bar(share: float) -> Element:
 def _unseen(page: IncidentPage) -> Element:
     rows, title = page.unseen, "What could not be seen"
     if not rows:
-        return _section(title, element("p", "Nothing that was asked for was missing."))
+        return html_section(title, element("p", "Nothing that was asked for was missing."))
     shown = [(row.what, row.why, row.provide) for row in rows]
     head = (("what", False), ("why", False), ("what would show it", False))
     summary = f"{counted(len(rows), 'thing')} could not be seen; nothing above is said of them"
-    return _section(title, folded(summary, _table(head, shown)))
+    return html_section(title, folded(summary, html_table(head, shown)))
 
 
 def _evidence(page: IncidentPage) -> Element:
     firing = [i for i in page.answer.judged if i.finding.verdict == "fires" and i.muted is None]
     title = "Evidence"
     if not firing:
-        return _section(title, element("p", "No rule fired, so there is none to show."))
-    return _section(title, (_evidence_of(item) for item in firing))
+        return html_section(title, element("p", "No rule fired, so there is none to show."))
+    return html_section(title, (_evidence_of(item) for item in firing))
 
 
 def _evidence_of(item: Judged) -> Element:
@@ -451,7 +412,7 @@ def _evidence_of(item: Judged) -> Element:
         made.append(element("p", finding.outlook))
     if finding.evidence:
         head = (("what", False), ("value", True), ("read in", False))
-        made.append(_table(head, map(_evidence_row, finding.evidence)))
+        made.append(html_table(head, map(_evidence_row, finding.evidence)))
     if item.confirm:
         made.append(element("p", "To see it by hand:"))
         made.append(preformatted(item.confirm))
@@ -468,7 +429,7 @@ def _evidence_row(item: Evidence) -> Sequence[Child]:
 def _terms() -> Element:
     rows = (part for name, words in _TERMS.items()
             for part in (element("dt", name), element("dd", words)))  # fmt: skip
-    return _section("Words on this page", element("dl", rows))
+    return html_section("Words on this page", element("dl", rows))
 
 
 def _origin(page: IncidentPage) -> Element:

@@ -49,6 +49,12 @@ td.name { overflow-wrap: anywhere; }
 .mark line { stroke-dasharray: 4 3; stroke-width: 1.5; } .mark text { font-weight: 700; }
 .mark.kill line { stroke: var(--critical); } .mark.kill text { fill: var(--critical); }
 .mark.decision line { stroke: var(--warning); } .mark.decision text { fill: var(--warning); }
+.lane .alive { stroke: var(--curve); stroke-width: 2; }
+.lane .silent { stroke: var(--critical); stroke-width: 2; stroke-dasharray: 4 3; }
+.lane .death { fill: var(--critical); } .lane .planned { fill: var(--soft); }
+.lane .distress { fill: var(--warning); }
+.lane .moved { fill: var(--ground); stroke: var(--soft); stroke-width: 1.5; }
+.way { fill: none; stroke: var(--soft); stroke-width: 1; }
 .bar { display: block; width: 100%; height: 1.6rem; }
 .bar.small { width: 9rem; height: .8rem; }
 .a0 { fill: #4477aa; } .a1 { fill: #66ccee; } .a2 { fill: #228833; } .a3 { fill: #ccbb44; }

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall cluster why|suspects|deaths|replay|report``: which workload kills the nodes of a
+cluster; ``controller`` is the process that finds out.
+"""
+
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from importlib import import_module
+from typing import Final
+
+from seawall.cli.source_options import (
+    TIMEOUT_SECONDS,
+    add_color_argument,
+    add_form_arguments,
+    seconds_of,
+)
+from seawall.cli.verb_parser import usage_of_verbs
+
+WANTED: Final = ()
+VERBS: Final = {
+    "why": "the story: which workload, which nodes, what evidence, what next",
+    "suspects": "workloads that are suspected of killing nodes, worst first",
+    "deaths": "nodes that died, newest first: cause, culprit, evidence",
+    "replay": "recorded deaths judged again, by this policy or another",
+    "report": "one HTML page: deaths on a time axis, one lane a node",
+}
+_ABOUT: Final = {
+    "why": "On one screen: which workload kills nodes, which nodes died and when, what\n"
+    "their own records say, the number to check by hand, what was done, what comes\n"
+    "next, what could not be seen.  Of a node or workload that is named: its story.",
+    "suspects": "State, score against the mark, nodes, last death.  Says so when nobody watches.",
+    "deaths": "By time: node, cause, culprit, phase, evidence.",
+    "replay": "Judges NodeDeath objects once more, as the observer would.  --policy: also by\n"
+    "another SeawallPolicy: who would be convicted, how many nodes sooner or later.",
+    "report": "Self-contained: no script, nothing from elsewhere.",
+}
+_EPILOG: Final = """\
+FILE: kubectl get nd,wq,seawallpolicies,nodereports,leases -A -o json > FILE"""
+_SOURCES: Final = ("why", "suspects", "deaths", "report")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The sub-verbs with their options."""
+    verbs = parser.add_subparsers(dest="cluster_verb", metavar="VERB", prog="seawall cluster")
+    for name, words in VERBS.items():
+        verb = verbs.add_parser(
+            name, help=words, description=_ABOUT[name], epilog=_EPILOG,
+            formatter_class=RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        if name == "why":
+            verb.add_argument(
+                "subject", metavar="NODE|WORKLOAD", nargs="?", default="",
+                help="a node, or a workload: NAMESPACE/NAME",
+            )  # fmt: skip
+        if name == "replay":
+            verb.add_argument("file", metavar="FILE", help="a dump ('-' for stdin)")
+            verb.add_argument(
+                "--policy", metavar="FILE", help="a SeawallPolicy to try out, YAML or JSON"
+            )
+        if name in _SOURCES:
+            _add_source(verb)
+        if name == "report":
+            verb.add_argument(
+                "--html", metavar="FILE", required=True,
+                help="write the page there, readable by its owner alone; '-' for stdout",
+            )  # fmt: skip
+            add_color_argument(verb)
+        else:
+            verb.add_argument("--whole", action="store_true", help="leave nothing out")
+            add_form_arguments(verb)
+
+
+def _add_source(verb: ArgumentParser) -> None:
+    verb.add_argument("--from", dest="dump", metavar="FILE", help="a dump ('-' for stdin)")
+    verb.add_argument(
+        "--timeout", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",
+        help="give up after this long (default %(default)g)",
+    )  # fmt: skip
+
+
+def run(arguments: Namespace) -> int:
+    """Do what was asked; the exit status."""
+    if arguments.cluster_verb is None:
+        return usage_of_verbs("cluster", VERBS, 11)
+    return int(import_module(f"seawall.cli.cluster_{arguments.cluster_verb}").run(arguments))
