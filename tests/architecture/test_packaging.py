@@ -72,6 +72,25 @@ def test_the_metrics_unit_is_one_that_systemd_takes() -> None:
     assert not [line for line in words if "is not executable" not in line], done.stderr
 
 
+def test_the_agents_unit_is_one_that_systemd_takes() -> None:
+    """It has what it uses once, and may write nowhere."""
+    text = (PACKAGING / "seawall-agent.service").read_text()
+    assert "ExecStart=/usr/bin/seawall agent\n" in text
+    assert {
+        "CapabilityBoundingSet=CAP_IPC_LOCK CAP_SYS_NICE CAP_SETPCAP", "ProtectSystem=strict",
+        "NoNewPrivileges=yes",
+    } <= set(text.splitlines())  # fmt: skip
+    verify = shutil.which("systemd-analyze")
+    if verify is None:
+        pytest.skip("no systemd-analyze: apt-get install systemd")
+    done = subprocess.run(
+        [verify, "verify", "--man=no", str(PACKAGING / "seawall-agent.service")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    words = [line for line in done.stderr.splitlines() if "seawall-agent" in line]
+    assert not [line for line in words if "is not executable" not in line], done.stderr
+
+
 def test_the_unit_hides_nothing_that_the_guard_looks_at() -> None:
     unit = directives()
     forbidden = {

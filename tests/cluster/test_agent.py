@@ -136,8 +136,11 @@ def is_served(client: ApiClient) -> bool:
 
 def token_of(client: ApiClient, space: str, node: str) -> str:
     pods = f"/api/v1/namespaces/{space}/pods"
-    spec = {**pod_spec("registry.test/agent:1"), "nodeName": node,
-            "serviceAccountName": "seawall-agent"}  # fmt: skip
+    # Without the toleration the pod is evicted from a silent node, and its token ends with it.
+    spec = {
+        **pod_spec("registry.test/agent:1"), "nodeName": node,
+        "serviceAccountName": "seawall-agent", "tolerations": [{"operator": "Exists"}],
+    }  # fmt: skip
     pod = client.create(pods, {"apiVersion": "v1", "kind": "Pod",
                                "metadata": {"name": f"agent-{node}"}, "spec": spec})  # fmt: skip
     meta = pod["metadata"]
