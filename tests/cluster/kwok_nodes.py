@@ -30,6 +30,8 @@ class Hardware:
     memory: str = "512Gi"
     pods: str = "110"
     labels: dict[str, str] = field(default_factory=dict)
+    images: int = 0
+    """How many a kubelet would list, 50 at most."""
 
 
 class KwokNodes:
@@ -161,11 +163,18 @@ def node(name: str, hardware: Hardware) -> Object:
     status = {
         "allocatable": room, "capacity": room, "conditions": [ready()], "nodeInfo": info,
         "addresses": [{"type": "Hostname", "address": name}],
+        "images": [image(number) for number in range(hardware.images)],
     }  # fmt: skip
     return {
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
         "status": status,
     }  # fmt: skip
+
+
+def image(number: int) -> Object:
+    place = f"registry.example.com/team/some-service-{number}"
+    names = [f"{place}@sha256:{uuid.uuid4().hex}{uuid.uuid4().hex}", f"{place}:v1.{number}"]
+    return {"names": names, "sizeBytes": 10**9 + number}
 
 
 def ready() -> Object:

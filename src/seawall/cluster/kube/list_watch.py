@@ -114,14 +114,16 @@ class ListWatch(Generic[T]):
     def __init__(self, client: KubeClient, path: str,
                  decode: Callable[[msgspec.Raw], T], identity: Callable[[T], WatchIdentity],
                  sink: Callable[[ObjectEvent[T]], None], *, query: Query | None = None,
-                 relist_jitter_seconds: float = RELIST_JITTER_SECONDS) -> None:  # fmt: skip
+                 relist_jitter_seconds: float = RELIST_JITTER_SECONDS,
+                 has_watch_list: bool = True) -> None:  # fmt: skip
+        """``has_watch_list``: try it; a server that has none says so, and is listed by pages."""
         self._client, self._path, self._sink = client, path, sink
         self._decode, self._identity = decode, identity
         self._query = dict(query or {})
         self._jitter = relist_jitter_seconds
         self._objects: dict[str, T] = {}
         self._version = ""
-        self._has_first_list = True
+        self._has_first_list = has_watch_list
         self._ended = threading.Event()
         self._stream: WatchStream | None = None
         self._was_open = False

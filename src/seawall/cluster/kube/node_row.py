@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from seawall.cluster.judge.node_death import Stratum
+from seawall.cluster.objects.seawall_policy_object import SeawallPolicyObject
 
 CORDON_TAINT: Final = "node.kubernetes.io/unschedulable"
 """Set by the node lifecycle controller with the time when ``spec.unschedulable`` was."""
@@ -33,6 +34,14 @@ class RowFields(NamedTuple):
     zone_labels: tuple[str, ...] = (
         "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone",
     )  # fmt: skip
+
+    @classmethod
+    def of_policy(cls, policy: SeawallPolicyObject) -> "RowFields":
+        """As the cluster's owner, or the policy's defaults, name them."""
+        return cls(
+            policy.pool_labels, policy.domain_labels, policy.capacity_type_labels,
+            policy.planned_taints, policy.planned_annotations,
+        )  # fmt: skip
 
 
 class NodeRow(msgspec.Struct, gc=False, frozen=True):

@@ -20,10 +20,11 @@ class NodeWatch(ListWatch[NodeRow]):
 
     def __init__(self, client: KubeClient, fields: RowFields,
                  sink: Callable[[ObjectEvent[NodeRow]], None], *,
-                 relist_jitter_seconds: float = RELIST_JITTER_SECONDS) -> None:  # fmt: skip
+                 relist_jitter_seconds: float = RELIST_JITTER_SECONDS,
+                 has_watch_list: bool = True) -> None:  # fmt: skip
         super().__init__(
             client, NODES_PATH, NodeRowDecoder(fields).decode, _identity, sink,
-            relist_jitter_seconds=relist_jitter_seconds,
+            relist_jitter_seconds=relist_jitter_seconds, has_watch_list=has_watch_list,
         )  # fmt: skip
 
 
