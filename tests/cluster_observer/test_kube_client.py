@@ -58,6 +58,8 @@ def test_an_object_comes_as_plain_json_with_token_and_count(serve: Serve) -> Non
     assert request.startswith(b"GET /api/v1/nodes/a?resourceVersion=0 HTTP/1.1\r\n")
     assert b"Authorization: Bearer a\r\n" in request
     assert client.request_counts() == {("get", "nodes", "200"): 1}
+    client.merge(PATH, {})
+    assert len(server.connections) == 1  # it is kept
 
 
 def test_a_refusal_has_status_and_reason_on_one_line(serve: Serve) -> None:
