@@ -215,6 +215,23 @@ def test_a_mark_that_was_taken_away_is_no_plan() -> None:
     assert death.kind is NodeLifeKind.DEATH
 
 
+def test_a_mark_that_came_again_in_the_last_seconds_is_no_plan() -> None:
+    day = Day(row())
+    marks = {"plan": DRAIN, "is_cordoned": True}
+    day.see(10.0, row(**marks))
+    day.see(20.0, row())
+    day.see(98.0, row(**marks))
+    (death,) = day.see(100.0, silent(100.0, **marks))
+    assert death.kind is NodeLifeKind.DEATH
+
+
+def test_a_cordon_of_yesterday_is_no_plan_for_who_comes_today() -> None:
+    marks = {"is_cordoned": True, "cordoned_seconds": START - 86400.0}
+    day = Day(row(**marks))
+    (death,) = day.see(100.0, silent(100.0, **marks))
+    assert death.kind is NodeLifeKind.DEATH
+
+
 def test_another_boot_id_while_ready_is_a_reset() -> None:
     day = Day(row())
     (death,) = day.see(50.0, row(boot_id="new", kernel="6.9"))
