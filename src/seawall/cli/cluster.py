@@ -22,6 +22,7 @@ VERBS: Final = {
     "deaths": "nodes that died, newest first: cause, culprit, evidence",
     "replay": "recorded deaths judged again, by this policy or another",
     "report": "one HTML page: deaths on a time axis, one lane a node",
+    "controller": "the process in a pod that watches the nodes and writes it all down",
 }
 _ABOUT: Final = {
     "why": "On one screen: which workload kills nodes, which nodes died and when, what\n"
@@ -32,6 +33,9 @@ _ABOUT: Final = {
     "replay": "Judges NodeDeath objects once more, as the observer would.  --policy: also by\n"
     "another SeawallPolicy: who would be convicted, how many nodes sooner or later.",
     "report": "Self-contained: no script, nothing from elsewhere.",
+    "controller": "Watches the cluster's nodes, looks into each death and writes NodeDeath and\n"
+    "WorkloadQuarantine objects and Events: nothing else is changed.  Of several one\n"
+    "leads.  Needs the extra: pip install 'seawall[cluster]'.",
 }
 _EPILOG: Final = """\
 FILE: kubectl get nd,wq,seawallpolicies,nodereports,leases -A -o json > FILE"""
@@ -43,9 +47,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="cluster_verb", metavar="VERB", prog="seawall cluster")
     for name, words in VERBS.items():
         verb = verbs.add_parser(
-            name, help=words, description=_ABOUT[name], epilog=_EPILOG,
+            name, help=words, description=_ABOUT[name],
+            epilog=None if name == "controller" else _EPILOG,
             formatter_class=RawDescriptionHelpFormatter,
         )  # fmt: skip
+        if name == "controller":
+            from seawall.cli.cluster_controller import add_options  # noqa: PLC0415 - this one's
+
+            add_options(verb)
+            continue
         if name == "why":
             verb.add_argument(
                 "subject", metavar="NODE|WORKLOAD", nargs="?", default="",

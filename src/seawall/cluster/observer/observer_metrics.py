@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The observer's numbers for Prometheus, in a registry of their own.
+
+Counters start at 0 with the process; what stands in the cluster is a gauge, so that a new leader
+shows the same.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from seawall.cluster.objects.workload_quarantine_object import (
+    QuarantineState,
+    WorkloadQuarantineObject,
+)
+from seawall.version import VERSION
+
+WORKLOADS_MOST: Final = 200
+"""Series by workload: the worst of them."""
+_NAME_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_WORKLOAD: Final = ("namespace", "kind", "name")
+RequestCounts = Mapping[tuple[str, str, str], int]
+"""By verb, resource and HTTP status."""
+
+
+class WatchNumbers(Collector):
+    """What the client and the watches count by themselves, read when somebody asks."""
+
+    def __init__(
+        self, requests: Callable[[], RequestCounts],
+        restarts: Callable[[], Mapping[tuple[str, str], int]],
+    ) -> None:  # fmt: skip
+        self._requests = requests
+        self._restarts = restarts
+
+    def collect(self) -> Iterable[Metric]:
+        """As prometheus-client wants it."""
+        family = CounterMetricFamily(
+            "seawall_api_requests", "Requests to the API server, each try.",
+            labels=["verb", "resource", "code"],
+        )  # fmt: skip
+        for labels, number in self._requests().items():
+            family.add_metric(labels, number)
+        yield family
+        family = CounterMetricFamily(
+            "seawall_watch_restarts", "Watches that were opened again.",
+            labels=["resource", "reason"],
+        )  # fmt: skip
+        for pair, number in self._restarts().items():
+            family.add_metric(pair, number)
+        yield family
+
+
+class ObserverMetrics:
+    """All of them; may be written by one thread and read by another."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.deaths = Counter(
+            "seawall_node_deaths", "Nodes that died, as this process saw it.",
+            ["pool", "zone", "cause"], registry=registry,
+        )  # fmt: skip
+        self.retracted = Counter(
+            "seawall_node_deaths_retracted", "Nodes that came back with the same boot id.",
+            registry=registry,
+        )  # fmt: skip
+        self._suspicion = Gauge(
+            "seawall_workload_suspicion_log10", "Score of a workload that is suspected.",
+            _WORKLOAD, registry=registry,
+        )  # fmt: skip
+        self._nodes_lost = Gauge(
+            "seawall_nodes_lost", "Nodes that died with a workload that is suspected.",
+            _WORKLOAD, registry=registry,
+        )  # fmt: skip
+        self.threshold = Gauge(
+            "seawall_workload_conviction_threshold_log10", "The score that convicts.",
+            registry=registry,
+        )  # fmt: skip
+        self._quarantines = Gauge(
+            "seawall_quarantines", "WorkloadQuarantine objects.", ["state"], registry=registry
+        )
+        self.name_seconds = Histogram(
+            "seawall_death_to_name_seconds",
+            "From a death that is visible to the workload that is named.",
+            buckets=_NAME_SECONDS, registry=registry,
+        )  # fmt: skip
+        self.staleness = Gauge(
+            "seawall_watch_staleness_seconds", "Since a watch said anything.", ["resource"],
+            registry=registry,
+        )  # fmt: skip
+        self.leader = Gauge(
+            "seawall_leader", "1 while this process is the one that writes.", registry=registry
+        )
+        self.requests_per_death = Histogram(
+            "seawall_death_requests", "Requests that one death cost.",
+            buckets=(2, 5, 10, 20, 30, 45), registry=registry,
+        )  # fmt: skip
+        build = Gauge("seawall_build_info", "Always 1.", ["version"], registry=registry)
+        build.labels(VERSION).set(1)
+        for state in QuarantineState:
+            self._quarantines.labels(state.value).set(0)
+
+    def show_quarantines(self, quarantines: Iterable[WorkloadQuarantineObject]) -> None:
+        """As they stand in the cluster; of workloads the 200 worst."""
+        states = dict.fromkeys(QuarantineState, 0)
+        rows: dict[tuple[str, str, str], tuple[float, int]] = {}
+        for one in quarantines:
+            states[one.state] += 1
+            if one.status is not None:
+                name = one.workload
+                score = one.status.score_log10
+                row = (-math.inf if score is None else score, len(one.status.nodes))
+                key = (name.namespace, name.kind, name.name)
+                rows[key] = max(row, rows.get(key, row))
+        worst = sorted(rows.items(), key=lambda pair: pair[1], reverse=True)[:WORKLOADS_MOST]
+        self._suspicion.clear()
+        self._nodes_lost.clear()
+        for key, (score, nodes) in worst:
+            if math.isfinite(score):
+                self._suspicion.labels(*key).set(score)
+            self._nodes_lost.labels(*key).set(nodes)
+        for state, number in states.items():
+            self._quarantines.labels(state.value).set(number)
+
+
+class _QuietHandler(WSGIRequestHandler):
+    """One line for each scrape would be all that the log holds."""
+
+    timeout = 10.0
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+class ObserverEndpoint:
+    """``/metrics`` and ``/healthz`` over HTTP, in a thread of its own."""
+
+    def __init__(
+        self, host: str, port: int, metrics: ObserverMetrics, problem: Callable[[], str]
+    ) -> None:
+        """``problem``: why the process is ill; empty: it is well.  OSError: no such address."""
+        self._metrics_app: Any = make_wsgi_app(metrics.registry)
+        self._problem = problem
+        self._server: WSGIServer = make_server(
+            host, port, self._answer, handler_class=_QuietHandler
+        )
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="metrics", daemon=True
+        )
+
+    @property
+    def port(self) -> int:
+        """That was taken, where 0 was asked for."""
+        return int(self._server.server_port)
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(self, environment: dict[str, Any], start: Any) -> Iterable[bytes]:
+        path = environment.get("PATH_INFO", "")
+        if path == "/metrics":
+            answer: Iterable[bytes] = self._metrics_app(environment, start)
+            return answer
+        words, status = "no such page", HTTPStatus.NOT_FOUND
+        if path == "/healthz":
+            words = self._problem()
+            status = HTTPStatus.SERVICE_UNAVAILABLE if words else HTTPStatus.OK
+        start(f"{status.value} {status.phrase}", [("Content-Type", "text/plain; charset=utf-8")])
+        return [f"{words or 'ok'}\n".encode("utf-8", "replace")]

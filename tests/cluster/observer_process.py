@@ -1,0 +1,190 @@
+"""The observer as it runs in a pod: a process of its own, an account of its own, nothing more."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from pathlib import Path
+
+from tests.cluster.api_client import ApiClient, ApiError, Object
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.waiting import wait_until
+
+from seawall.cluster.objects.api_group import CUSTOM_KINDS, GROUP, VERSION, CustomKind, path_of
+
+REPOSITORY = Path(__file__).parents[2]
+NAMESPACE = "seawall"
+CRDS = REPOSITORY / "packaging/chart/seawall/templates/crds"
+RIGHTS = [
+    ([""], ["nodes"], ["get", "list", "watch"]),
+    ([""], ["pods", "replicationcontrollers"], ["get", "list"]),
+    (["apps"], ["replicasets", "deployments", "statefulsets", "daemonsets"], ["get", "list"]),
+    (["batch"], ["jobs", "cronjobs"], ["get", "list"]),
+    ([GROUP], ["nodedeaths", "workloadquarantines"],
+     ["create", "delete", "get", "list", "patch", "update", "watch"]),
+    ([GROUP], ["nodereports"], ["delete", "get", "list", "watch"]),
+    ([GROUP], ["seawallpolicies"], ["get", "list", "watch"]),
+    ([GROUP], ["seawallpolicies/status", "workloadquarantines/status"], ["patch", "update"]),
+    (["events.k8s.io"], ["events"], ["create", "patch"]),
+    (["coordination.k8s.io"], ["leases"], ["create", "get", "update"]),
+]  # fmt: skip
+
+
+def ready_for_observers(client: ApiClient) -> None:
+    """Kinds, namespace, rights; whatever an earlier test left of our objects goes."""
+    for kind in CUSTOM_KINDS:
+        create(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(kind))
+    for kind in CUSTOM_KINDS:
+        wait_until(lambda kind=kind: is_served(client, kind), 30, f"{kind.plural} are served")
+        for one in client.items(path_of(kind)):
+            client.delete(path_of(kind, one["metadata"]["name"]))
+    create(client, "/api/v1/namespaces",
+           {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})  # fmt: skip
+    rules = [{"apiGroups": groups, "resources": resources, "verbs": verbs}
+             for groups, resources, verbs in RIGHTS]  # fmt: skip
+    create(client, "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+           {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "test-observer"}, "rules": rules})  # fmt: skip
+
+
+def watched_for_a_month(client: ApiClient) -> None:
+    """A policy whose cluster has been watched for a month without a death."""
+    kind = CUSTOM_KINDS[2]
+    create(client, path_of(kind), {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind.kind,
+                                   "metadata": {"name": "default"}, "spec": {}})  # fmt: skip
+    month_ago = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() - 30 * 86400))
+    client.patch(path_of(kind, "default", status=True), {"status": {"watchedSince": month_ago}})
+
+
+def definition(kind: CustomKind) -> Object:
+    """The chart's, or while there is none one that takes anything."""
+    path = CRDS / f"{kind.plural}.yaml"
+    if path.exists():
+        from seawall._vendor import yaml
+
+        document: Object = yaml.safe_load(path.read_text())
+        return document
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    properties = {"spec": anything, "status": anything, "report": anything}
+    version = {
+        "name": VERSION, "served": True, "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+        "subresources": {"status": {}} if kind.has_status_subresource else {},
+    }  # fmt: skip
+    names = {"kind": kind.kind, "plural": kind.plural, "singular": kind.kind.lower(),
+             "listKind": f"{kind.kind}List", "shortNames": [kind.short_name]}  # fmt: skip
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
+    }  # fmt: skip
+
+
+def create(client: ApiClient, path: str, body: Object) -> None:
+    try:
+        client.create(path, body)
+    except ApiError as problem:
+        if problem.status != 409:
+            raise
+
+
+def is_served(client: ApiClient, kind: CustomKind) -> bool:
+    try:
+        client.get(path_of(kind))
+    except ApiError as problem:
+        if problem.status not in (404, 429):
+            raise
+        return False
+    return True
+
+
+class ObserverProcess:
+    """``with ObserverProcess(plane, folder) as observer``."""
+
+    def __init__(self, plane: ControlPlane, folder: Path, account: str = "observer") -> None:
+        self.plane, self.folder, self.account = plane, folder, account
+        self.log_path = folder / f"{account}-{uuid.uuid4().hex[:6]}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def user(self) -> str:
+        return f"system:serviceaccount:{NAMESPACE}:{self.account}"
+
+    def token(self) -> str:
+        with self.plane.client() as client:
+            accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+            create(client, accounts, {"apiVersion": "v1", "kind": "ServiceAccount",
+                                      "metadata": {"name": self.account}})  # fmt: skip
+            subject = {"kind": "ServiceAccount", "name": self.account, "namespace": NAMESPACE}
+            role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                    "name": "test-observer"}  # fmt: skip
+            create(client, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                "metadata": {"name": f"test-{self.account}"}, "roleRef": role,
+                "subjects": [subject],
+            })  # fmt: skip
+            answer = client.create(
+                f"{accounts}/{self.account}/token",
+                {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                 "spec": {"expirationSeconds": 3600}},
+            )  # fmt: skip
+        return str(answer["status"]["token"])
+
+    def command(self, *more: str) -> list[str]:
+        file = self.folder / f"{self.account}.token"
+        file.write_text(self.token())
+        return [
+            sys.executable, "-m", "seawall", "cluster", "controller",
+            "--server", f"https://127.0.0.1:{self.plane.port}",
+            "--ca-file", str(self.plane.folder / "tls.crt"), "--token-file", str(file), *more,
+        ]  # fmt: skip
+
+    def __enter__(self) -> "ObserverProcess":  # noqa: PYI034 - Self is of 3.11
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                self.command("--metrics-address", "127.0.0.1:0"), stdout=log, stderr=log,
+                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "src", "POD_NAME": self.account},
+                cwd=REPOSITORY,
+            )  # fmt: skip
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(30)
+        finally:
+            self.process.kill()
+            self.process.wait()
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def leads(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log()
+        return " leads: " in self.log()
+
+    def metrics(self) -> dict[str, float]:
+        """Of each series its value."""
+        port = self.log().partition("metrics on 127.0.0.1:")[2].split()[0]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        rows = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, _, value in rows}
+
+    def resident_bytes(self) -> int:
+        assert self.process is not None
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * 4096
+
+
+def objects(client: ApiClient, kind: CustomKind) -> list[Object]:
+    return client.items(path_of(kind))
+
+
+def shown(value: object) -> str:
+    return json.dumps(value, indent=1)
