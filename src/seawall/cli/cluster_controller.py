@@ -26,7 +26,7 @@ _ONCE_SECONDS: Final = 60.0
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Its options."""
+    """Add the options of the controller."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--kubeconfig", metavar="FILE",

@@ -37,7 +37,7 @@ class DeathLedger:
 
     @property
     def objects(self) -> Mapping[str, NodeDeathObject]:
-        """By name."""
+        """All of them by name."""
         return self._objects
 
     def set_policy(self, policy: JudgePolicy, watched_since: float | None) -> None:

@@ -37,7 +37,7 @@ class EventTarget:
 
 @dataclass(frozen=True, slots=True)
 class ObserverEvent:
-    """One Event."""
+    """An Event of the observer."""
 
     reason: str
     target: EventTarget
@@ -52,7 +52,7 @@ class ObserverEvent:
         return PATH.format(self.target.namespace or NODES_NAMESPACE)
 
     def document(self, at_seconds: float, instance: str) -> dict[str, Any]:
-        """As JSON."""
+        """What it is as JSON."""
         target = self.target
         regarding = without_absent({
             "apiVersion": _VERSIONS.get(target.kind), "kind": target.kind, "name": target.name,

@@ -136,7 +136,7 @@ class _QuietHandler(WSGIRequestHandler):
     timeout = 10.0
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Says nothing at all."""
 
 
 class ObserverEndpoint:

@@ -25,7 +25,7 @@ class OwnerReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """One pod."""
+    """What is kept of a pod."""
 
     uid: str
     name: str
@@ -48,7 +48,7 @@ class PodRow:
 
 
 class PodPage(NamedTuple):
-    """One answer of a list."""
+    """One page of a list of pods."""
 
     pods: tuple[PodRow, ...]
     position: str
