@@ -77,6 +77,8 @@ def run(arguments: Namespace) -> int:
 def _access(arguments: Namespace) -> "ClusterAccess":
     from seawall.cluster.kube.kube_client import ClusterAccess  # noqa: PLC0415 - an extra
 
+    if arguments.context is not None and arguments.kubeconfig is None:
+        raise UsageProblem("--context is of --kubeconfig")
     if arguments.server is not None:
         return ClusterAccess(
             arguments.server, ca_file=arguments.ca_file or "",
