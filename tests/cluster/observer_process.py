@@ -10,13 +10,12 @@ from pathlib import Path
 
 from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.waiting import wait_until
+from tests.cluster.custom_resources import install
 
 from seawall.cluster.objects.api_group import CUSTOM_KINDS, GROUP, VERSION, CustomKind, path_of
 
 REPOSITORY = Path(__file__).parents[2]
 NAMESPACE = "seawall"
-CRDS = REPOSITORY / "packaging/chart/seawall/templates/crds"
 RIGHTS = [
     ([""], ["nodes"], ["get", "list", "watch"]),
     ([""], ["pods", "replicationcontrollers"], ["get", "list"]),
@@ -34,10 +33,8 @@ RIGHTS = [
 
 def ready_for_observers(client: ApiClient) -> None:
     """Kinds, namespace, rights; whatever an earlier test left of our objects goes."""
+    install(client)
     for kind in CUSTOM_KINDS:
-        create(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(kind))
-    for kind in CUSTOM_KINDS:
-        wait_until(lambda kind=kind: is_served(client, kind), 30, f"{kind.plural} are served")
         for one in client.items(path_of(kind)):
             client.delete(path_of(kind, one["metadata"]["name"]))
     create(client, "/api/v1/namespaces",
@@ -58,46 +55,12 @@ def watched_for_a_month(client: ApiClient) -> None:
     client.patch(path_of(kind, "default", status=True), {"status": {"watchedSince": month_ago}})
 
 
-def definition(kind: CustomKind) -> Object:
-    """The chart's, or while there is none one that takes anything."""
-    path = CRDS / f"{kind.plural}.yaml"
-    if path.exists():
-        from seawall._vendor import yaml
-
-        document: Object = yaml.safe_load(path.read_text())
-        return document
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    properties = {"spec": anything, "status": anything, "report": anything}
-    version = {
-        "name": VERSION, "served": True, "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
-        "subresources": {"status": {}} if kind.has_status_subresource else {},
-    }  # fmt: skip
-    names = {"kind": kind.kind, "plural": kind.plural, "singular": kind.kind.lower(),
-             "listKind": f"{kind.kind}List", "shortNames": [kind.short_name]}  # fmt: skip
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
-    }  # fmt: skip
-
-
 def create(client: ApiClient, path: str, body: Object) -> None:
     try:
         client.create(path, body)
     except ApiError as problem:
         if problem.status != 409:
             raise
-
-
-def is_served(client: ApiClient, kind: CustomKind) -> bool:
-    try:
-        client.get(path_of(kind))
-    except ApiError as problem:
-        if problem.status not in (404, 429):
-            raise
-        return False
-    return True
 
 
 class ObserverProcess:

@@ -127,6 +127,7 @@ class ClusterObserver:
         self._bad_objects: dict[str, str] = {}
         self._has_domains = False
         self._term = 0
+        self._told_gap = ""
         self._retry = _Retry()
         self._policy_written_at = self._retention_at = 0.0
         self._heard_at = 0.0
@@ -188,7 +189,7 @@ class ClusterObserver:
         """
         self._watch_all()
         try:
-            while not self._is_view_whole():
+            while self._gap():
                 problems = [watch.problem for watch in self._watches().values() if watch.problem]
                 if time.monotonic() > deadline or problems:
                     words = problems[0] if problems else "the lists did not end in time"
@@ -364,19 +365,38 @@ class ClusterObserver:
 
     # --- what the leader does ------------------------------------------------------------
 
-    def _is_view_whole(self) -> bool:
-        watches = self._watches()
-        return (
-            "nodes" in watches
-            and all(watch.is_synced and not watch.problem for watch in watches.values())
-            and not self._life.is_interrupted
-        )
+    def _gap(self) -> str:
+        """Why the view is not whole; empty: it is."""
+        for resource, watch in self._watches().items():
+            if watch.problem:
+                return f"{resource}: {watch.problem}"
+            if not watch.is_synced:
+                return f"{resource} are being listed"
+        if self._node_watch is None:
+            return "nodes are not listed yet"
+        return "nodes: no sign of the API server" if self._life.is_interrupted else ""
+
+    def _tell_gap(self, gap: str) -> None:
+        """Once for each; in the policy too, where that can be written."""
+        if gap == self._told_gap:
+            return
+        self._told_gap = gap
+        if not gap:
+            LOG.info("the view is whole")
+            return
+        LOG.warning("the view is not whole, nobody is convicted: %s", gap)
+        if self._policy.resource_version and self._policy.status.message:
+            message = clean(f"the view is not whole, nobody is convicted: {gap}", 500)
+            with contextlib.suppress(KubeProblem):
+                self._patch_policy_status(replace(self._policy.status, message=message))
 
     def _lead(self, now: float) -> None:
         term = self._lease.term
         self._client.fence = lambda: self._lease.holds(term)
-        if not self._is_view_whole():
-            return  # a view that is stale convicts nobody
+        gap = self._gap()
+        self._tell_gap(gap)
+        if gap:
+            return
         if term != self._term:
             self._term = term
             LOG.info("leads: %d nodes, %d deaths", len(self._life), len(self._ledger.objects))
@@ -659,6 +679,8 @@ class ClusterObserver:
         if self._bad_objects:
             first = next(iter(self._bad_objects.values()))
             words.append(f"{len(self._bad_objects)} objects cannot be read: {first}")
+        if self._life.waiting:
+            words.append(f"{len(self._life.waiting)} silent nodes wait: the view was interrupted")
         if len(self._life) and not self._has_domains:
             words.append("no labels of racks: the mark is ten times higher without a record")
         return clean("; ".join(words) or "watches", 500)
