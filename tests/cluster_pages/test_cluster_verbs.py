@@ -83,7 +83,12 @@ BAD = {
     "no JSON": (["why", "--from", "{bad}"], "no JSON"),
     "another list": (["why", "--from", "{pods}"], "expected NodeDeath and its like, found Pod"),
     "a folder": (["deaths", "--from", "/"], "found a folder"),
-    "nothing given": (["why"], "give a dump"),
+    "both": (["suspects", "--from", "{file}", "--context", "x"], "--context is of a kubeconfig"),
+    "nothing given": (["why"], "/nowhere/.kube/config is not there"),
+    "no kubeconfig": (["why", "--kubeconfig", "/nowhere"], "not found"),
+    "kubeconfig of rubbish": (["why", "--kubeconfig", "{bad}"], "no kubeconfig that can be used"),
+    "no such context": (["why", "--kubeconfig", "{kube}", "--context", "x"], "'x' not found"),
+    "nobody answers": (["why", "--kubeconfig", "{kube}", "--timeout", "1"], "127.0.0.1:9"),
     "no policy": (["replay", "{file}", "--policy", "{pods}"], "with kind: SeawallPolicy"),
     "a wrong policy": (["replay", "{file}", "--policy", "{policy}"], "expected a number"),
 }
@@ -94,7 +99,13 @@ def test_a_mistake_is_one_line(case: str, file: str, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("{{{")
     (tmp_path / "pods").write_text('{"kind": "List", "items": [{"kind": "Pod"}]}')
     (tmp_path / "policy").write_text(POLICY.replace("1.5", "many"))
-    places = {name: str(tmp_path / name) for name in ("bad", "pods", "policy")}
+    (tmp_path / "kube").write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: here\n"
+        "clusters: [{name: here, cluster: {server: 'https://127.0.0.1:9'}}]\n"
+        "contexts: [{name: here, context: {cluster: here, user: me}}]\n"
+        "users: [{name: me, user: {token: x}}]\n"
+    )
+    places = {name: str(tmp_path / name) for name in ("bad", "pods", "policy", "kube")}
     words, expected = BAD[case]
     argv = [word.format(file=file, **places) if "{" in word else word for word in words]
     ended = seawall_cluster(*argv)
@@ -102,6 +113,24 @@ def test_a_mistake_is_one_line(case: str, file: str, tmp_path: Path) -> None:
     assert expected in ended.problems
     assert ended.out == ""
     assert ended.problems.count("\n") == 1
+
+
+@pytest.mark.parametrize("module", ["msgspec", "lightkube"])
+def test_without_the_extra_it_is_one_line(module: str, tmp_path: Path) -> None:
+    """In a Python of its own, which does not find it."""
+    (tmp_path / "kube").write_text("{}")
+    code = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        "from seawall.cli.main import main\n"
+        f"sys.exit(main(['cluster', 'why', '--kubeconfig', {str(tmp_path / 'kube')!r}]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": SOURCE},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "seawall[cluster]" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_no_verb_of_a_node_imports_the_extra() -> None:

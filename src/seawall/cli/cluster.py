@@ -80,10 +80,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_source(verb: ArgumentParser) -> None:
-    verb.add_argument("--from", dest="dump", metavar="FILE", help="a dump ('-' for stdin)")
+    where = verb.add_mutually_exclusive_group()
+    where.add_argument("--from", dest="dump", metavar="FILE", help="a dump ('-' for stdin)")
+    where.add_argument(
+        "--kubeconfig", metavar="FILE", help="default $KUBECONFIG, else ~/.kube/config"
+    )
+    verb.add_argument("--context", metavar="NAME", help="of the kubeconfig; default its current")
     verb.add_argument(
-        "--timeout", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",
-        help="give up after this long (default %(default)g)",
+        "--timeout", dest="seconds", type=seconds_of, default=TIMEOUT_SECONDS, metavar="SECONDS",
+        help="for the cluster's first answer (default %(default)g)",
     )  # fmt: skip
 
 

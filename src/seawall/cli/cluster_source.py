@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the verbs of ``seawall cluster`` read: a dump."""
+"""Where the verbs of ``seawall cluster`` read: a cluster by its kubeconfig, or a dump of it."""
 
 import json
+import os
 from argparse import Namespace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from seawall.cli.verb import Head, Shown, Verb
-from seawall.cluster.objects.api_group import CUSTOM_KINDS
+from seawall.cluster.objects.api_group import API_VERSION, CUSTOM_KINDS, NODE_DEATH, path_of
 from seawall.cluster.pages.cluster_reading import (
     LEASE,
+    OBSERVER_LEASE,
     ClusterReading,
     cluster_reading,
 )
 from seawall.findings.blindness import NotSeen
 from seawall.host.input_file import open_input
 from seawall.problems import UsageProblem
+
+if TYPE_CHECKING:
+    from seawall.cluster.kube.kube_client import ClusterAccess
 
 BYTES_MOST: Final = 256 << 20
 _DUMP: Final = "kubectl get nd,wq,seawallpolicies,nodereports,leases -A -o json"
@@ -45,8 +50,18 @@ class ClusterVerb(Verb[Shown]):
 def read_cluster(arguments: Namespace) -> ClusterReading:
     """From ``--from FILE`` or the cluster that the kubeconfig names; UsageProblem."""
     if arguments.dump is not None:
+        if arguments.context is not None:
+            raise UsageProblem("--context is of a kubeconfig; leave it out with --from")
         return read_dump(arguments.dump)
-    raise UsageProblem(f"give a dump: {_DUMP} > FILE, and --from FILE")
+    try:
+        return _read_api(arguments)
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] == "seawall":
+            raise
+        raise UsageProblem(
+            f"no Python module {problem.name}: a cluster is asked with the extra: pip install "
+            f"'seawall[cluster]'; without: {_DUMP} > FILE, and --from FILE"
+        ) from None
 
 
 # --- a file ------------------------------------------------------------------------------
@@ -100,6 +115,73 @@ def _objects_of(value: Any) -> list[Any]:
 def _with_kind(one: Any, kind: str) -> Any:
     """In a list of one kind the API's own items do not say theirs."""
     return {"kind": kind, **one} if isinstance(one, dict) else one
+
+
+# --- a cluster ----------------------------------------------------------------------------
+
+
+def _read_api(arguments: Namespace) -> ClusterReading:
+    """The kinds of ours and the observer's lease: five lists."""
+    from seawall.cluster.kube.kube_client import (  # noqa: PLC0415 - an extra
+        KubeClient,
+        KubeProblem,
+        KubeRefusal,
+    )
+
+    access = _access(arguments)
+    where = arguments.context or access.server
+    objects: list[Any] = []
+    missing: dict[str, NotSeen] = {}
+    try:
+        client = KubeClient(access, user_agent="seawall")
+        client.get(path_of(NODE_DEATH), {"limit": 1}, seconds=arguments.seconds)
+        for kind, plural, path, query in _LISTS:
+            try:
+                items = client.items(path, query)
+            except KubeRefusal as refusal:
+                missing[kind] = NotSeen(plural, _short(refusal), f"get and list {plural}")
+            else:
+                objects += [_with_kind(one, kind) for one in items]
+        now = client.server_seconds()
+    except KubeRefusal as refusal:
+        raise UsageProblem(_refusal_words(where, refusal.status, refusal)) from None
+    except KubeProblem as problem:
+        raise UsageProblem(f"{where}: {_short(problem)}") from None
+    return cluster_reading(objects, where, now, missing)
+
+
+_LISTS: Final = (
+    *((one.kind, one.plural, path_of(one), None) for one in CUSTOM_KINDS),
+    (LEASE, "leases", "/apis/coordination.k8s.io/v1/leases",
+     {"fieldSelector": f"metadata.name={OBSERVER_LEASE}"}),
+)  # fmt: skip
+"""Kind, plural, path and query."""
+
+
+def _access(arguments: Namespace) -> "ClusterAccess":
+    """As kubectl finds it: what is named, else $KUBECONFIG, ~/.kube/config, the pod's account."""
+    from seawall.cli.kubeconfig_access import kubeconfig_access  # noqa: PLC0415 - an extra
+    from seawall.cluster.kube.kube_client import ClusterAccess, KubeProblem  # noqa: PLC0415
+
+    names = os.environ.get("KUBECONFIG", "").split(os.pathsep)
+    usual = next(filter(None, names), os.path.expanduser("~/.kube/config"))
+    path = arguments.kubeconfig or usual
+    if arguments.kubeconfig is None and arguments.context is None and not os.path.exists(path):
+        try:
+            return ClusterAccess.in_cluster()
+        except KubeProblem:
+            raise UsageProblem(
+                f"{path} is not there: give --kubeconfig FILE, or a dump with --from FILE"
+            ) from None
+    return kubeconfig_access(path, arguments.context)
+
+
+def _refusal_words(where: str, status: int, refusal: Exception) -> str:
+    if status == 404:
+        return f"{where} has no {API_VERSION}: Seawall is not installed there (docs/cluster.md)"
+    if status in (401, 403):
+        return f"{where}: you may not list {NODE_DEATH.plural}: {_short(refusal)}"
+    return f"{where}: {_short(refusal)}"
 
 
 def _short(words: object) -> str:
