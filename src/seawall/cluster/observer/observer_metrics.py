@@ -79,6 +79,10 @@ class ObserverMetrics:
             "seawall_nodes_lost", "Nodes that died with a workload that is suspected.",
             _WORKLOAD, registry=registry,
         )  # fmt: skip
+        self._verdict = Gauge(
+            "seawall_workload_verdict", "1 for what the judge says of a workload.",
+            (*_WORKLOAD, "verdict"), registry=registry,
+        )  # fmt: skip
         self.threshold = Gauge(
             "seawall_workload_conviction_threshold_log10", "The score that convicts.",
             registry=registry,
@@ -110,19 +114,22 @@ class ObserverMetrics:
     def show_quarantines(self, quarantines: Iterable[WorkloadQuarantineObject]) -> None:
         """As they stand in the cluster; of workloads the 200 worst."""
         states = dict.fromkeys(QuarantineState, 0)
-        rows: dict[tuple[str, str, str], tuple[float, int]] = {}
+        rows: dict[tuple[str, str, str], tuple[float, int, str]] = {}
         for one in quarantines:
             states[one.state] += 1
             if one.status is not None:
                 name = one.workload
                 score = one.status.score_log10
-                row = (-math.inf if score is None else score, len(one.status.nodes))
+                verdict = one.status.verdict.value
+                row = (-math.inf if score is None else score, len(one.status.nodes), verdict)
                 key = (name.namespace, name.kind, name.name)
                 rows[key] = max(row, rows.get(key, row))
         worst = sorted(rows.items(), key=lambda pair: pair[1], reverse=True)[:WORKLOADS_MOST]
         self._suspicion.clear()
         self._nodes_lost.clear()
-        for key, (score, nodes) in worst:
+        self._verdict.clear()
+        for key, (score, nodes, verdict) in worst:
+            self._verdict.labels(*key, verdict).set(1)
             if math.isfinite(score):
                 self._suspicion.labels(*key).set(score)
             self._nodes_lost.labels(*key).set(nodes)
