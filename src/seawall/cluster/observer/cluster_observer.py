@@ -64,7 +64,7 @@ from seawall.cluster.observer.death_ledger import DeathLedger
 from seawall.cluster.observer.node_life import NodeLife, NodeLifeEvent, NodeLifeKind, NodeLifeTimes
 from seawall.cluster.observer.observer_events import EventTarget, ObserverEvent
 from seawall.cluster.observer.observer_metrics import ObserverMetrics
-from seawall.cluster.observer.pod_rows import PodRow
+from seawall.cluster.observer.pod_rows import NodePod
 from seawall.cluster.observer.quarantine_plan import LIFE_SECONDS, OWN_STATES, QuarantinePlanner
 from seawall.cluster.observer.record_evidence import RecordEvidence, record_evidence
 
@@ -121,7 +121,7 @@ class ClusterObserver:
         self._changed_reports: set[str] = set()
         self._waiting: dict[str, NodeLifeEvent] = {}
         self._returned: dict[str, NodeLifeEvent] = {}
-        self._pods: dict[str, PodRow] = {}
+        self._pods: dict[str, NodePod] = {}
         self._look_times: deque[float] = deque()
         self._events: deque[ObserverEvent] = deque(maxlen=WAITING_MOST)
         self._bad_objects: dict[str, str] = {}

@@ -13,7 +13,7 @@ from seawall.cluster.judge.node_death import BoundWorkload, WorkloadKey
 from seawall.cluster.judge.workload_keys import keys_of, stable_name
 from seawall.cluster.kube.kube_client import JSON, KubeProblem, KubeRequests, Query
 from seawall.cluster.objects.node_death_object import WORKLOADS_MOST, DeathWorkload
-from seawall.cluster.observer.pod_rows import PodPage, PodRow, pod_page
+from seawall.cluster.observer.pod_rows import NodePod, PodPage, pod_page
 from seawall.cluster.observer.request_budget import NoRequestLeft, RequestBudget
 from seawall.cluster.observer.root_owners import RootOwner, RootOwners
 
@@ -44,7 +44,7 @@ class DeadNodeLook:
     """What was seen of one dead node."""
 
     workloads: tuple[DeathWorkload, ...]
-    pods: Mapping[str, PodRow]
+    pods: Mapping[str, NodePod]
     """By uid: what a policy of admission can compare stands there."""
     unseen: tuple[str, ...]
     requests: int
@@ -55,7 +55,7 @@ class _NamespacePods:
 
     __slots__ = ("is_whole", "pods", "until_seconds")
 
-    def __init__(self, pods: tuple[PodRow, ...], until_seconds: float, *, is_whole: bool) -> None:
+    def __init__(self, pods: tuple[NodePod, ...], until_seconds: float, *, is_whole: bool) -> None:
         self.pods = pods
         self.until_seconds = until_seconds
         self.is_whole = is_whole
@@ -114,9 +114,9 @@ class DeadNodeWorkloads:
         by_uid = {pod.uid: pod for pod in rows}
         return DeadNodeLook(tuple(workloads), by_uid, tuple(dict.fromkeys(unseen)), budget.used)
 
-    def _pods_of(self, node: str, budget: RequestBudget, unseen: list[str]) -> list[PodRow]:
+    def _pods_of(self, node: str, budget: RequestBudget, unseen: list[str]) -> list[NodePod]:
         """That ran when it died: what had ended before took no part, unless it was evicted."""
-        pods: list[PodRow] = []
+        pods: list[NodePod] = []
         position = ""
         for _ in range(NODE_PAGES_MOST):
             page = self._page(_PODS, budget, position, fieldSelector=f"spec.nodeName={node}")
@@ -132,7 +132,7 @@ class DeadNodeWorkloads:
         return pods
 
     def _lists(
-        self, tenants: Iterable[PodRow], budget: RequestBudget, unseen: list[str],
+        self, tenants: Iterable[NodePod], budget: RequestBudget, unseen: list[str],
         protected: Collection[str],
     ) -> dict[str, _NamespacePods]:  # fmt: skip
         """Of protected namespaces none: nothing there can count."""
@@ -162,7 +162,7 @@ class DeadNodeWorkloads:
         self._namespaces = {
             other: one for other, one in self._namespaces.items() if one.until_seconds > now
         }
-        pods: list[PodRow] = []
+        pods: list[NodePod] = []
         position = ""
         for _ in range(min(NAMESPACE_PAGES_MOST, max(pages_most, 1))):
             page = self._page(f"/api/v1/namespaces/{name}/pods", budget, position)
@@ -175,7 +175,7 @@ class DeadNodeWorkloads:
         return found
 
     def _counters(
-        self, pods: Iterable[PodRow], roots: Mapping[str, RootOwner], budget: RequestBudget,
+        self, pods: Iterable[NodePod], roots: Mapping[str, RootOwner], budget: RequestBudget,
         unseen: list[str],
     ) -> dict[str, int]:  # fmt: skip
         """Of namespaces that are too large to list, by uid of the root owner."""
@@ -214,7 +214,7 @@ class _Spread:
         self._nodes: dict[WorkloadKey, set[str]] = {}
         self._families: dict[tuple[str, str, str], set[WorkloadKey]] = {}
 
-    def want(self, pod: PodRow, keys: Iterable[WorkloadKey]) -> None:
+    def want(self, pod: NodePod, keys: Iterable[WorkloadKey]) -> None:
         """These are to be counted; a pod is of a key of names when its direct owner is such a one.
 
         A Job of tomorrow has another name and hash, and the same CronJob above it.
@@ -224,7 +224,7 @@ class _Spread:
             if key.level <= NAME_LEVELS:
                 self._families.setdefault(_family(pod), set()).add(key)
 
-    def count(self, pods: Iterable[PodRow]) -> None:
+    def count(self, pods: Iterable[NodePod]) -> None:
         """All of one namespace."""
         for pod in pods:
             if pod.is_ending or pod.is_static or pod.node in self._dead:
@@ -239,14 +239,14 @@ class _Spread:
         return len(self._nodes[key])
 
 
-def _family(pod: PodRow) -> tuple[str, str, str]:
+def _family(pod: NodePod) -> tuple[str, str, str]:
     owner = pod.owner
     if owner is None:
         return pod.namespace, "Pod", stable_name(pod.name)
     return pod.namespace, owner.kind, stable_name(owner.name)
 
 
-def _with_root(pod: PodRow, root: RootOwner | None) -> PodRow:
+def _with_root(pod: NodePod, root: RootOwner | None) -> NodePod:
     if root is None:
         return pod
     identity = replace(pod.identity, root_owner_uid=root.uid, root_owner_name=root.name)
@@ -254,7 +254,11 @@ def _with_root(pod: PodRow, root: RootOwner | None) -> PodRow:
 
 
 def _workload(
-    pod: PodRow, root: RootOwner | None, keys: tuple[WorkloadKey, ...], spread: _Spread, least: int
+    pod: NodePod,
+    root: RootOwner | None,
+    keys: tuple[WorkloadKey, ...],
+    spread: _Spread,
+    least: int,
 ) -> DeathWorkload:
     """``keys``: those whose spread is known; ``least``: what the owner's counter says."""
     nodes = tuple(max(spread.nodes(key), least) for key in keys)
@@ -264,7 +268,7 @@ def _workload(
     return DeathWorkload(bound, pod.name, root.kind, root.name, root.uid)
 
 
-def _common_digests(groups: Iterable[Iterable[PodRow]]) -> frozenset[str]:
+def _common_digests(groups: Iterable[Iterable[NodePod]]) -> frozenset[str]:
     """Of sidecars, by all pods that were seen at this death."""
     workloads: dict[str, set[tuple[str, str, str]]] = {}
     carriers: dict[str, int] = {}

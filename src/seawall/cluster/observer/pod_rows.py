@@ -24,7 +24,7 @@ class OwnerReference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PodRow:
+class NodePod:
     """What is kept of a pod."""
 
     uid: str
@@ -50,7 +50,7 @@ class PodRow:
 class PodPage(NamedTuple):
     """One page of a list of pods."""
 
-    pods: tuple[PodRow, ...]
+    pods: tuple[NodePod, ...]
     position: str
     """Where the next page begins; empty: it was the last."""
 
@@ -155,7 +155,7 @@ def owner_of(references: list[Any] | None) -> OwnerReference | None:
     return None
 
 
-def _row(pod: _Pod) -> PodRow:
+def _row(pod: _Pod) -> NodePod:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     owner = next(
         (
@@ -169,7 +169,7 @@ def _row(pod: _Pod) -> PodRow:
     source = annotations.get(_SOURCE, "api")
     is_of_node = any(one.kind == "Node" for one in metadata.owner_references or ())
     labels = sorted((metadata.labels or {}).items())[:_LABELS_MOST]
-    return PodRow(
+    return NodePod(
         uid=metadata.uid, name=metadata.name, namespace=metadata.namespace,
         node=spec.node_name or "", owner=owner,
         is_static=_MIRROR in annotations or source != "api" or is_of_node,

@@ -27,7 +27,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
     quarantine_name,
 )
 from seawall.cluster.observer.death_ledger import DeathLedger
-from seawall.cluster.observer.pod_rows import PodRow
+from seawall.cluster.observer.pod_rows import NodePod
 
 LIFE_SECONDS: Final = 86400.0
 LIFE_MOST_SECONDS: Final = 7 * 86400.0 - 3600.0
@@ -56,7 +56,7 @@ class QuarantinePlanner:
 
     def __init__(
         self, ledger: DeathLedger, existing: Mapping[str, WorkloadQuarantineObject],
-        pods: Mapping[str, PodRow], false_per_thousand_node_years: float,
+        pods: Mapping[str, NodePod], false_per_thousand_node_years: float,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._existing = existing

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from seawall.cluster.kube.kube_client import METADATA_ONLY, KubeProblem, KubeRefusal, KubeRequests
-from seawall.cluster.observer.pod_rows import OwnerReference, PodRow, owner_of
+from seawall.cluster.observer.pod_rows import NodePod, OwnerReference, owner_of
 from seawall.cluster.observer.request_budget import NoRequestLeft, RequestBudget
 
 CHAINS_MOST: Final = 15
@@ -58,7 +58,7 @@ class RootOwners:
         self._kinds: dict[str, tuple[float, dict[str, str]]] = {}
 
     def roots_of(
-        self, pods: Iterable[PodRow], budget: RequestBudget, unseen: list[str]
+        self, pods: Iterable[NodePod], budget: RequestBudget, unseen: list[str]
     ) -> dict[str, RootOwner]:
         """Root by uid of the pod; what could not be seen is added to ``unseen``."""
         chains: dict[str, RootOwner] = {}
