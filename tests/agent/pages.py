@@ -24,11 +24,12 @@ class Pages:
         self.folder = folder
         folder.mkdir(exist_ok=True)
 
-    def write(self, state: str, *, top: Any = None, decided: bool = False, mode: str = "observe",
+    def write(self, state: str, *, top: Any = None, decided: bool = False,
+              trigger: str = "node_short", mode: str = "observe",
               can_kill: str = "can kill: proved 1 s ago", boot_id: str = HERE, blind: Any = (),
               at: float = 1_795_428_031.5, **of_node: Any) -> None:  # fmt: skip
         """Renamed over, as the guard does it."""
-        last = LatestDecision(DECISION, at, "node_short", "observed", "the node is short", "")
+        last = LatestDecision(DECISION, at, trigger, "observed", "the node is short", "")
         shown = StatusValues(
             mode=mode, mode_why="", state=state, unix_seconds=at, node=node(**of_node),
             top=[group()] if top is None else top, last=last if decided else None,
@@ -55,7 +56,7 @@ class Pages:
 
     def decide(self, **changes: Any) -> None:
         """A verdict of this boot in the journal."""
-        row = rank(is_source=True, **changes)
+        row = rank(**{"is_source": True, **changes})
         line = verdict_line(
             verdict((row,), decision=DECISION, seconds=time.monotonic()),
             Stamp(1_795_428_031.0, HERE, "observe"),

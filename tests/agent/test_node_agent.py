@@ -147,6 +147,23 @@ def test_who_is_not_proved_is_said_to_be_possible_and_an_innocent_is_not_named(
         assert run.reports()[-1]["distress"]["culprits"] == []
 
 
+def test_a_proof_counts_though_another_decision_came_behind_it(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        run.pages.decide()
+        run.pages.short(decided=True, trigger="over_limit")
+        run.until(run.reports)
+        assert [one["isProved"] for one in run.reports()[0]["distress"]["culprits"]] == [True]
+
+
+def test_a_later_decision_that_proves_nobody_takes_the_proof_back(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        run.pages.decide()
+        run.pages.decide(is_source=False)
+        run.pages.short(decided=True)
+        run.until(run.reports)
+        assert [one["isProved"] for one in run.reports()[0]["distress"]["culprits"]] == [False]
+
+
 def test_what_could_not_be_read_is_left_out(tmp_path: Path) -> None:
     with running(tmp_path) as run:
         run.pages.short(residual_bytes=None, slope_bytes_per_second=0.0)

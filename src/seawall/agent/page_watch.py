@@ -17,6 +17,8 @@ OLD_SECONDS: Final = 30.0
 """The guard writes at least every ten seconds."""
 _JOURNAL_TAIL_BYTES: Final = 512 << 10
 """A decision with 250 workloads takes 180 KB."""
+_TRIES_MOST: Final = 5
+"""Its line may come a moment after the page."""
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 PROOF_SECONDS: Final = 600.0
 """So long what a decision proved is said of the shortage that goes on."""
@@ -35,7 +37,7 @@ class PageWatch:
         self._journal = f"{folder}/decisions.jsonl"
         self._mark = (0, 0, 0)
         self._changed_at = now
-        self._decision = ""
+        self._decision, self._tries = "", 0
 
     def look(self, now: float) -> bool:
         """Whether the page is another one than last time."""
@@ -100,20 +102,22 @@ class PageWatch:
         return None
 
     def _hear(self, page: GuardPage) -> None:
-        """The decision that the page names, from the journal, once."""
+        """The last decision about the node, once for each decision that the page names."""
         last = page.last
-        if last is None or last.trigger != "node_short" or last.decision == self._decision:
+        if last is None or last.decision == self._decision:
             return
         try:
             lines = _read_tail(self._journal, _JOURNAL_TAIL_BYTES).split(b"\n")
         except OSError as error:
             self.problem = f"{self._journal}: {error.strerror}"
             return
-        for line in reversed(lines):
-            said = accusation_of(line) if last.decision.encode() in line[:400] else None
-            if said and said.boot_id == self.boot_id and said.decision == last.decision:
-                self.accusation, self._decision = said, last.decision
-                return
+        said = next((one for line in reversed(lines) if (one := accusation_of(line))), None)
+        if said is not None and said.boot_id == self.boot_id:
+            self.accusation = said
+        self._tries += 1
+        is_there = said is not None and said.decision == last.decision
+        if is_there or last.trigger != "node_short" or self._tries >= _TRIES_MOST:
+            self._decision, self._tries = last.decision, 0
 
 
 def boot_id_here() -> str:
