@@ -70,6 +70,9 @@ from seawall.cluster.observer.record_evidence import RecordEvidence, record_evid
 
 LOG: Final = logging.getLogger("seawall.observer")
 ROUND_SECONDS: Final = 0.5
+BATCH_SECONDS: Final = 0.25
+NUMBERS_SECONDS: Final = 2.0
+"""Between two looks at what the metrics show."""
 STORM_SECONDS: Final = 60.0
 LOOKS_MOST: Final = 50
 """Dead nodes of one minute that are looked into."""
@@ -129,7 +132,7 @@ class ClusterObserver:
         self._term = 0
         self._told_gap = ""
         self._retry = _Retry()
-        self._policy_written_at = self._retention_at = 0.0
+        self._policy_written_at = self._retention_at = self._numbers_at = 0.0
         self._heard_at = 0.0
         self._turned_at = steady_seconds()
         self._threads: list[threading.Thread] = []
@@ -146,6 +149,8 @@ class ClusterObserver:
         try:
             while not self._ended.is_set():
                 self.turn()
+                if dead := self._dead_threads():  # a view that never moves again would look whole
+                    raise RuntimeError(f"a thread has ended: {dead}")
         finally:
             self.stop()
             for watch in self._watches().values():
@@ -163,8 +168,12 @@ class ClusterObserver:
         stuck = steady_seconds() - self._turned_at
         if stuck > STUCK_SECONDS:
             return f"the loop has not turned for {stuck:.0f} s"
+        return ""
+
+    def _dead_threads(self) -> str:
+        """Those that ended by themselves."""
         dead = [thread.name for thread in self._threads if not thread.is_alive()]
-        return f"a thread has ended: {', '.join(dead)}" if dead else ""
+        return "" if self._ended.is_set() else ", ".join(dead)
 
     def turn(self) -> None:
         """Take what the watches told, then do what is due."""
@@ -251,6 +260,7 @@ class ClusterObserver:
         else:
             LOG.info("the policy names other labels: all nodes are read again")
             self._node_watch.stop()
+            self._threads = [one for one in self._threads if one.name != "nodes"]
         self._row_fields = fields
         self._node_watch = watch = NodeWatch(self._client, fields, self._sink(self._take_node))
         self._start("nodes", watch.run)
@@ -264,9 +274,10 @@ class ClusterObserver:
         return watches
 
     def _take_events(self) -> None:
-        """All there are; the first is waited for."""
+        """All there are; the first is waited for, and a moment more: many nodes tell at once."""
         with contextlib.suppress(queue.Empty):
             self._queue.get(timeout=ROUND_SECONDS)()
+            self._ended.wait(BATCH_SECONDS)
             while True:
                 self._queue.get_nowait()()
 
@@ -742,6 +753,9 @@ class ClusterObserver:
             self._events.append(ObserverEvent(reason, target, note, True, mark))
 
     def _show_numbers(self) -> None:
+        if steady_seconds() - self._numbers_at < NUMBERS_SECONDS:
+            return
+        self._numbers_at = steady_seconds()
         metrics = self._metrics
         metrics.leader.set(self._lease.holds())
         for resource, watch in self._watches().items():
