@@ -1,18 +1,28 @@
 """The chart and the plain manifests that are rendered from it, without a cluster."""
 
-import importlib
 import json
 import re
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
+from tests.agent.pages import HERE, MIB, Pages
+from tests.agent.test_last_death import Film
 from tests.architecture.manifest import PACKAGING
 from tests.cluster import account_rights, custom_resources, helm_build
 from tests.cluster.rendered_manifests import CHART, FOLDER, NAMESPACE, documents, stale
+from tests.cluster_observer.test_cluster_objects import READERS
+from tests.guard.telling import group
 
+from seawall.agent import node_conditions
+from seawall.agent.culprits import culprits_of
+from seawall.agent.node_messages import distress_part, guard_part, report_body
+from seawall.agent.page_watch import PageWatch
+from seawall.cluster.objects import api_group
 from seawall.version import VERSION
 
 ACCOUNTS = {"seawall-guard", "seawall-agent", "seawall-observer"}
@@ -144,10 +154,9 @@ def test_each_fence_is_shut_and_refuses(whole: list[dict[str, Any]]) -> None:
 
 
 def test_the_agents_conditions_are_let_through(whole: list[dict[str, Any]]) -> None:
-    conditions = pytest.importorskip("seawall.agent.node_conditions")
     policy = of_kind(whole, "ValidatingAdmissionPolicy")["seawall-agent-node"]
     (ours,) = [one["expression"] for one in policy["spec"]["variables"] if one["name"] == "ours"]
-    assert set(conditions.TYPES) <= set(re.findall(r"'(\w+)'", ours))
+    assert set(node_conditions.TYPES) <= set(re.findall(r"'(\w+)'", ours))
 
 
 # --- Pods ------------------------------------------------------------------------------------
@@ -215,10 +224,6 @@ def test_system_priority_classes_are_within_the_quota(whole: list[dict[str, Any]
 
 
 def test_the_kinds_are_those_of_the_code(whole: list[dict[str, Any]]) -> None:
-    try:
-        group = importlib.import_module("seawall.cluster.objects.api_group")
-    except ModuleNotFoundError:
-        pytest.skip("cluster/objects is not there")
     found = {
         (
             one["spec"]["group"], one["spec"]["versions"][0]["name"],
@@ -229,9 +234,9 @@ def test_the_kinds_are_those_of_the_code(whole: list[dict[str, Any]]) -> None:
         for one in of_kind(whole, "CustomResourceDefinition").values()
     }  # fmt: skip
     assert found == {
-        (group.GROUP, group.VERSION, one.kind, one.plural, one.short_name,
+        (api_group.GROUP, api_group.VERSION, one.kind, one.plural, one.short_name,
          one.has_status_subresource)
-        for one in group.CUSTOM_KINDS
+        for one in api_group.CUSTOM_KINDS
     }  # fmt: skip
 
 
@@ -265,6 +270,36 @@ def unbounded(properties: Any, way: str = "") -> Iterator[str]:
             if not {"x-kubernetes-preserve-unknown-fields", "maxProperties"} & set(schema):
                 yield here
             yield from unbounded(schema.get("properties", {}).items(), here)
+
+
+def test_what_the_code_writes_is_of_these_kinds(tmp_path: Path) -> None:
+    """Each object that observer and agent make, at its fullest, is valid by the schema of its kind;
+    rules of CEL are tried on the real API server.
+    """
+    pages = Pages(tmp_path / "run")
+    pages.decide()
+    pages.short(decided=True)
+    watch = PageWatch(str(pages.folder), HERE, time.monotonic())
+    watch.look(time.monotonic())
+    assert watch.page is not None
+    film = Film(tmp_path / "box")
+    film.dying(-30, 0, [group(outside=1900 * MIB, most=1990 * MIB)])
+    report = report_body("node-7", {
+        "at": "2026-11-23T10:00:31.000000Z", "sequence": 7, "bootID": HERE,
+        "guard": guard_part(watch.page),
+        "distress": distress_part(watch.page, culprits_of(watch.page, ())),
+        "lastDeath": film.death(),
+    })  # fmt: skip
+    schemas = {
+        one["spec"]["names"]["kind"]: one["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        for one in custom_resources.definitions()
+    }
+    whole = [thing.document() for thing, _ in READERS.values()] + [json.loads(report)]
+    assert {one["kind"] for one in whole} == set(schemas)
+    for one in whole:
+        jsonschema.validate(one, schemas[one["kind"]])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**whole[0], "spec": {}}, schemas[whole[0]["kind"]])
 
 
 def test_the_folder_has_nothing_else() -> None:

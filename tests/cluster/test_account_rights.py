@@ -5,18 +5,24 @@ The plain manifests are installed as they are committed; tokens are made as the 
 
 import copy
 import datetime as dt
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.pages import Pages
 from tests.cluster import account_rights
 from tests.cluster.account_rights import Right
 from tests.cluster.api_client import MERGE, STRATEGIC, ApiClient, ApiError, Object
+from tests.cluster.audit_log import AuditLog
 from tests.cluster.custom_resources import API
 from tests.cluster.installed_seawall import APPLY, InstalledSeawall, apply, installed, pods_of
 from tests.cluster.kwok_nodes import condition
 from tests.cluster.rendered_manifests import NAMESPACE, documents
+from tests.cluster.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -216,6 +222,51 @@ def test_an_agent_tells_of_its_own_node(agent: ApiClient, node: str) -> None:
         agent.request("PATCH", f"{API}/nodereports/{node}", body, kind=APPLY, **query)
     assert agent.get(f"{API}/nodereports/{node}")["report"] == {"sequence": 2}
     assert agent.get(f"{API}/workloadquarantines")["items"] == []
+
+
+def test_what_the_agent_says_of_a_node_in_distress_passes_every_fence(
+    seawall: InstalledSeawall, tmp_path: Path
+) -> None:
+    """The program itself, with nothing but the chart's account, and the way back to peace."""
+    node = seawall.gpu_nodes[1]
+    pages = Pages(tmp_path / "run")
+    pages.peace()
+    with seawall.agent(node) as account:
+        (tmp_path / "token").write_text(account.token)
+    mark = AuditLog(seawall.plane.audit_path).mark()
+    words = [
+        sys.executable, "-m", "seawall", "agent", "--node-name", node,
+        "--server", f"https://127.0.0.1:{seawall.plane.port}",
+        "--ca", str(seawall.plane.folder / "tls.crt"), "--token-file", str(tmp_path / "token"),
+        "--run-folder", str(pages.folder), "--blackbox", "",
+    ]  # fmt: skip
+    source = str(Path(__file__).parents[2] / "src")
+    with subprocess.Popen(
+        words, env={**os.environ, "PYTHONPATH": source}, stderr=subprocess.PIPE, text=True
+    ) as agent:
+        try:
+            pages.decide()
+            pages.short(decided=True)
+            wait_until(lambda: told_of(seawall, node) == "True", 20, "the node says MemoryShort")
+            pages.peace()
+            wait_until(lambda: told_of(seawall, node) == "False", 60, "the node takes it back")
+        finally:
+            agent.terminate()
+    assert seawall.admin.get(f"{API}/nodereports/{node}")["report"]["guard"]["state"] == "peace"
+    about = f"regarding.name={node}"
+    events = seawall.admin.items(EVENTS.format("default"), fieldSelector=about)
+    assert {one["reason"] for one in events} >= {"MemoryRunningOut"}
+    user = f"system:serviceaccount:{NAMESPACE}:seawall-agent"
+    written = [one for one in AuditLog(seawall.plane.audit_path).since(mark)
+               if one.user == user and one.is_write]  # fmt: skip
+    assert len(written) >= 4
+    assert not [one for one in written if one.status >= 300]
+    seawall.admin.delete(f"{API}/nodereports/{node}")
+
+
+def told_of(seawall: InstalledSeawall, node: str) -> str:
+    conditions = seawall.admin.get(f"/api/v1/nodes/{node}")["status"]["conditions"]
+    return {one["type"]: one["status"] for one in conditions}.get("MemoryShort", "")
 
 
 ATTACKS: dict[str, tuple[Object, str]] = {

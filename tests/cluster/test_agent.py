@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.agent.pages import POD_UID, Pages
 from tests.agent.test_last_death import Film
+from tests.cluster import custom_resources
 from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.audit_log import AuditLog, Request
 from tests.cluster.control_plane import ControlPlane
@@ -99,7 +100,8 @@ def agents(plane: ControlPlane, client: ApiClient, space: str, tmp_path: Path) -
 
 
 def install(client: ApiClient, space: str) -> None:
-    """The kind, if nobody has made it, the account, its rights."""
+    """The kinds, if nobody has made them, the account, its rights (the chart's, without fences:
+    ``test_account_rights`` has an agent behind them)."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "seawall-agent"}}
     client.create(f"/api/v1/namespaces/{space}/serviceaccounts", account)
     rbac, name = "/apis/rbac.authorization.k8s.io/v1", f"agent-{space}"
@@ -112,26 +114,7 @@ def install(client: ApiClient, space: str) -> None:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": "seawall-agent", "namespace": space}],
     })  # fmt: skip
-    kept = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": kept, "report": kept}}
-    with contextlib.suppress(ApiError):  # it is there
-        client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"nodereports.{GROUP}"},
-            "spec": {"group": GROUP, "scope": "Cluster",
-                     "names": {"kind": "NodeReport", "plural": "nodereports"},
-                     "versions": [{"name": "v1alpha1", "served": True, "storage": True,
-                                   "schema": {"openAPIV3Schema": schema}}]},
-        })  # fmt: skip
-    wait_until(lambda: is_served(client), 30, "NodeReports are served")
-
-
-def is_served(client: ApiClient) -> bool:
-    try:
-        client.get(REPORTS)
-    except ApiError:
-        return False
-    return True
+    custom_resources.install(client)
 
 
 def token_of(client: ApiClient, space: str, node: str) -> str:
