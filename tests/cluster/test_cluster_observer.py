@@ -1,6 +1,5 @@
 """The observer on a real control plane: who is named, when, and what it wrote."""
 
-import signal
 import threading
 import time
 from pathlib import Path
@@ -282,10 +281,10 @@ def test_with_a_record_it_is_suspect_at_the_first_and_convicted_at_the_second(
 
 
 def test_a_dead_leader_is_followed_by_one_that_says_the_same(
-    plane: ControlPlane, client: ApiClient, nodes: KwokNodes, space: str, audit: AuditLog,
-    observed: None, tmp_path: Path,
+    plane: ControlPlane, client: ApiClient, nodes: KwokNodes, space: str, observed: None,
+    tmp_path: Path,
 ) -> None:  # fmt: skip
-    """The first is killed; the second is stopped for 20 s, and writes nothing when it goes on."""
+    """The first is killed by SIGKILL, and gives nothing back."""
     add_nodes(nodes)
     start_workloads(client, space)
     with (
@@ -304,28 +303,8 @@ def test_a_dead_leader_is_followed_by_one_that_says_the_same(
             wait_until(second.leads, 20, f"the second leads\n{second.log()}")
             taken = time.monotonic() - killed_at
             assert score_is_replayed(client) == before
-            with ObserverProcess(plane, tmp_path, "third") as third:
-                assert second.process is not None
-                wait_until(lambda: "metrics on" in third.log(), 20, "the third runs")
-                time.sleep(3)
-                second.process.send_signal(signal.SIGSTOP)
-                mark = audit.mark()
-                killer.kill()
-                try:
-                    wait_until(third.leads, 25, f"the third leads\n{third.log()}")
-                    wait_until(lambda: verdicts(client) == {"hog": "convicted"}, 60,
-                               f"hog is convicted\n{third.log()}")  # fmt: skip
-                finally:
-                    second.process.send_signal(signal.SIGCONT)
-                time.sleep(5)
-                after = score_is_replayed(client)
-                by_second = [one for one in audit.since(mark)
-                             if one.user == second.user and one.is_write and one.status < 300
-                             and not one.resource.startswith("leases")]  # fmt: skip
-                assert by_second == []
-        print(f"the next led after {taken:.1f} s; scores {before:.3f}, then {after:.3f}")
-    names = [one["metadata"]["name"] for one in objects(client, NODE_DEATH)]
-    assert len(names) == len(set(names)) == 3
+            assert len(objects(client, NODE_DEATH)) == 2
+        print(f"the next led after {taken:.1f} s; score {before:.3f}")
 
 
 def test_an_api_server_that_was_away_kills_nobody(
@@ -345,6 +324,8 @@ def test_an_api_server_that_was_away_kills_nobody(
         began = time.monotonic()
         wait_until(lambda: plane.is_ready(client), 60, "the API server is back")
         ready = time.monotonic() - began
+        # A kubelet says at once that it is Ready, whatever the core wrote meanwhile.
+        nodes.come_back(*nodes.names, rebooted=False)
         wait_until(lambda: restarted(observer), 40, f"the watch goes on\n{observer.log()}")
         resumed = time.monotonic() - began - ready
         wait_until(
