@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from release.shipped_files import epoch_seconds
-from seawall.cli.main import VERBS, parser_of
+from seawall.cli.main import SERVICES, VERBS, parser_of
 from seawall.version import VERSION
 
 COMPLETION_PLACES: Final = {
@@ -103,10 +103,10 @@ def man_pages() -> dict[str, str]:
     date = time.strftime("%Y-%m-%d", time.gmtime(epoch_seconds()))
     data = {"project_name": "seawall", "version": VERSION, "manual_title": "Seawall", "date": date}
     pages = {}
-    verbs = _children(whole_parser())
+    verbs, words = _children(whole_parser()), {**VERBS, **SERVICES}
     for name, parser in verbs.items():
         parser.prog = f"seawall {name}"
-        page = Manpage(parser, _data={**data, "description": VERBS[name]})
+        page = Manpage(parser, _data={**data, "description": words[name]})
         page.prog = f"seawall-{name}"
         page.add_section("exit status", ">", _STATUSES)
         page.add_section("see also", ">", ".BR seawall (1)")
