@@ -6,6 +6,7 @@ shows the same.
 """
 
 import math
+import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
@@ -146,6 +147,12 @@ class _QuietHandler(WSGIRequestHandler):
         """Says nothing at all."""
 
 
+class _SixServer(WSGIServer):
+    """For a pod that has an address of IPv6."""
+
+    address_family = socket.AF_INET6
+
+
 class ObserverEndpoint:
     """``/metrics`` and ``/healthz`` over HTTP, in a thread of its own."""
 
@@ -155,8 +162,9 @@ class ObserverEndpoint:
         """``problem``: why the process is ill; empty: it is well.  OSError: no such address."""
         self._metrics_app: Any = make_wsgi_app(metrics.registry)
         self._problem = problem
+        server_class = _SixServer if ":" in host else WSGIServer
         self._server: WSGIServer = make_server(
-            host, port, self._answer, handler_class=_QuietHandler
+            host, port, self._answer, server_class=server_class, handler_class=_QuietHandler
         )
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="metrics", daemon=True
