@@ -189,7 +189,7 @@ ELSEWHERE = (
     Elsewhere(r"sed 's/name: .*", "writes a manifest", "tests/architecture/test_guard_docs.py"),
     Elsewhere(r"kubectl debug( node/N .*)?", _CLUSTER, "tests/containers/test_release_image.py"),
     Elsewhere(r"kubectl .*", _CLUSTER),
-    Elsewhere(r"seawall cluster .*", _CLUSTER, "tests/cluster/test_cluster_live_verbs.py"),
+    Elsewhere(r"seawall agent(?! --last-death).*", _CLUSTER, "tests/cluster/test_agent.py"),
     Elsewhere(
         r"systemctl (daemon-)?reload.*|systemctl restart .*",
         _SYSTEMD,

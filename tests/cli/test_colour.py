@@ -19,8 +19,8 @@ from seawall.cli.source_options import add_color_argument
 INCIDENTS = Path(__file__).parents[2] / "docs/incidents"
 BUNDLE = str(INCIDENTS / "gpu-node-dies/bundle")
 NEVER_PAINTED = frozenset({
-    "blackbox export", "capture", "gpu check", "gpu wait", "guard check", "guard metrics",
-    "guard pins", "guard run", "guard status", "guard undo",
+    "agent", "blackbox export", "capture", "cluster controller", "gpu check", "gpu wait",
+    "guard check", "guard metrics", "guard pins", "guard run", "guard status", "guard undo",
 })  # fmt: skip
 """They print a few lines, or a page that programs read too."""
 ANSWERS = {

@@ -22,6 +22,7 @@ from tests.architecture.page_commands import (
     elsewhere,
     outputs,
 )
+from tests.cluster_pages.cluster_dumps import dump, hog_deaths, write
 from tests.outside.answers import RECORDINGS, unpack
 
 GPU = "docs/incidents/gpu-device-missing/bundle"
@@ -52,11 +53,20 @@ SAMPLES = (
     (r"--root /host", "--root /"),
     (r"(seawall top .*(?<!--once))$", r"\1 --once"),
     (r"(seawall lab [a-z-]+)( .*)?$", r"\1 --dry-run"),
+    (r"agent --last-death", "agent --last-death --blackbox node.box"),
+    (r"(cluster (?:why|suspects|deaths|report)\b.*)", r"\1 --from dump.json"),
     (r"rules show( ID)? --example", "rules show SW103 --example"),
 )  # fmt: skip
+CLUSTER_POLICY = """\
+apiVersion: seawall.internal/v1alpha1
+kind: SeawallPolicy
+metadata: {name: default}
+spec: {protectedNamespaces: [kube-system, ml], falsePerThousandNodeYears: 1}
+"""
 MAKES = re.compile(r" -o |^zcat ")
 """Of lines whose file others read."""
 STATUS = {
+    "seawall cluster": (2, "usage: seawall cluster VERB"),
     "seawall guard": (2, "usage: seawall guard VERB"),
 }
 """What does not end with 0 as it stands: its status, and a word of the line that says why."""
@@ -95,6 +105,8 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(REPOSITORY / "packaging/guard.toml", folder / "guard.toml")
     shutil.copy(REPOSITORY / "docs/incidents/page-cache/oom.log", folder / "kern.log")
     shutil.copy(REPOSITORY / "docs/incidents/container-hangs/bundle.tar.gz", folder / "node.bundle")
+    write(folder / "dump.json", dump(hog_deaths()))
+    (folder / "other.yaml").write_text(CLUSTER_POLICY)
     (folder / "train.py").touch()
     (folder / "nodes/one").mkdir(parents=True)
     shutil.copy(RECORDINGS / "decisions.jsonl", folder / "nodes/one")
@@ -155,6 +167,15 @@ def test_a_command_of_the_documents_runs(line: str, ended: Callable[[str], Ended
 
 
 SHAPES = {
+    ("docs/cluster.md", "CONVICTED"): (
+        "seawall cluster why --from dump.json",
+        (
+            r"^CONVICTED: Deployment ml/trainer kills nodes: 4 nodes dead, the last ",
+            r"^died      gpu-017  10:00:12Z .* silent, memory, proved$",
+            r"^evidence  gpu-163: guard proved: 41.0 GiB of 64.0 GiB that was lost, uncounted,$",
+            r"^by hand   of 200 nodes 4 ran it; 5 died, 4 with it: by chance 1 in 12,936,990$",
+        ),
+    ),
     ("docs/what-if.md", "  With the other"): (
         "seawall guard replay film.box --at 5eed0000-0002 --config other.toml",
         (

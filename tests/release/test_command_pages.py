@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from release import command_pages
-from seawall.cli.main import VERBS
+from seawall.cli.main import SERVICES, VERBS
 
 pytest.importorskip("shtab", reason="shtab is missing: make dist")
 pytest.importorskip("argparse_manpage", reason="argparse-manpage is missing: make dist")
@@ -74,7 +74,7 @@ def test_each_verb_has_a_page_that_man_shows(tmp_path: Path) -> None:
     if not shutil.which("man"):
         pytest.skip("man is missing: apt-get install man-db")
     pages = command_pages.man_pages()
-    assert set(pages) == {"seawall.1", *(f"seawall-{verb}.1" for verb in VERBS)}
+    assert set(pages) == {"seawall.1", *(f"seawall-{verb}.1" for verb in {**VERBS, **SERVICES})}
     for name, text in pages.items():
         (tmp_path / name).write_text(text)
         done = subprocess.run(

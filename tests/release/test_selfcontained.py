@@ -144,8 +144,19 @@ def test_every_verb_starts(program: Path) -> None:
         assert done.stdout.startswith(f"usage: seawall {verb}"), verb
 
 
+NEEDS_A_CLUSTER = (
+    "seawall.agent.", "seawall.cluster.kube.", "seawall.cluster.observer.",
+    "seawall.cli.kubeconfig_access",
+)  # fmt: skip
+MISSING_FOR_A_CLUSTER = {
+    f"No module named '{name}'" for name in ("msgspec", "prometheus_client", "ssl", "urllib3")
+}
+
+
 def test_every_module_of_seawall_can_be_imported(program: Path) -> None:
-    """What the standard library lacks is left out on purpose, and nobody wants it."""
+    """What the standard library lacks is left out on purpose, and nobody wants it but who speaks to
+    a cluster, which this file cannot.
+    """
     with zipfile.ZipFile(program) as archive:
         names = [
             name.removesuffix(".pyc").removesuffix("/__init__").replace("/", ".")
@@ -162,7 +173,22 @@ def test_every_module_of_seawall_can_be_imported(program: Path) -> None:
         [program, "-I", "-S", "-c", run], input=json.dumps(names), capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stderr) == (0, "")
+    for line in done.stdout.splitlines():
+        name, _, problem = line.partition(" ")
+        assert name.startswith(NEEDS_A_CLUSTER), line
+        assert problem in MISSING_FOR_A_CLUSTER, line
+
+
+def test_who_needs_tls_is_told_so(program: Path) -> None:
+    words = ("agent", "--node-name", "n", "--server", "https://127.0.0.1:1", "--ca", "/etc/passwd",
+             "--token-file", "/etc/passwd")  # fmt: skip
+    for asked in (words, ("cluster", "why")):
+        done = subprocess.run([program, *asked], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert done.stderr.startswith("seawall: "), done.stderr
+        assert "ssl" in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
 
 
 def test_a_wrong_word_is_one_line(program: Path) -> None:

@@ -49,7 +49,12 @@ def run(arguments: Namespace) -> int:
 
 
 def _become_agent(arguments: Namespace) -> NoReturn:
-    from seawall.agent.api_connection import server_of  # noqa: PLC0415 - not for --help
+    try:
+        from seawall.agent.api_connection import server_of  # noqa: PLC0415 - not for --help
+    except ModuleNotFoundError as error:
+        raise UsageProblem(
+            f"no Python module {error.name}, so no TLS: run the agent from a package or the image"
+        ) from error
     from seawall.cli.guard_metrics import address_of  # noqa: PLC0415 - likewise
     from seawall.guard import entry  # noqa: PLC0415 - likewise
 

@@ -4,7 +4,6 @@
 import json
 import logging
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -56,6 +55,8 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Watch; UsageProblem where the cluster cannot be asked."""
     try:
+        import ssl  # noqa: PLC0415, F401 - what the self-contained file lacks is said at once
+
         from seawall.cluster.kube.kube_client import KubeClient, KubeProblem  # noqa: PLC0415
         from seawall.cluster.observer import cluster_observer  # noqa: PLC0415, F401
     except ModuleNotFoundError as problem:
@@ -99,7 +100,7 @@ def _observer(client: "KubeClient", arguments: Namespace) -> "tuple[ClusterObser
     from seawall.cluster.observer.observer_metrics import ObserverMetrics  # noqa: PLC0415
 
     pod = os.environ.get("POD_NAME") or socket.gethostname()
-    identity = f"{pod}_{secrets.token_hex(4)}"
+    identity = f"{pod}_{os.urandom(4).hex()}"
     lease = LeaderLease(client, arguments.namespace, LEASE_NAME, identity)
     metrics = ObserverMetrics()
     return ClusterObserver(client, lease, metrics, pod), metrics

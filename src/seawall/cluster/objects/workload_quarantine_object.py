@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``WorkloadQuarantine``: what is held against one workload, and what is to be done with it."""
 
-import hashlib
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
@@ -209,6 +208,8 @@ def workload_quarantine_object(document: object) -> WorkloadQuarantineObject:
 
 def quarantine_name(namespace: str, owner: str, key: WorkloadKey) -> str:
     """The same for each observer; a name that the API takes, at most 63 letters."""
+    import hashlib  # noqa: PLC0415 - not whole in the self-contained file
+
     digest = hashlib.sha256(f"{key.level} {key.value}".encode("utf-8", "replace")).hexdigest()
     stem = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter == "-") else ""

@@ -5,7 +5,6 @@ The same thing said twice has the same name, so the API server refuses the secon
 tells nothing once more.
 """
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,6 +58,8 @@ class ObserverEvent:
             "uid": target.uid, "namespace": target.namespace,
         })  # fmt: skip
         said = f"{self.reason} {self.mark} {target.kind} {target.uid} {target.name}"
+        import hashlib  # noqa: PLC0415 - not whole in the self-contained file
+
         digest = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()
         stem = target.name[:200].rstrip("-.")
         return {
