@@ -23,9 +23,10 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 REPOSITORY = Path(__file__).parents[2]
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 HOLD = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from tests.cluster.control_plane import ControlPlane
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 with ControlPlane(Path(sys.argv[1]), kwok=Path(sys.argv[2])) as plane:
     print(*(child.pid for child in plane.parts.values()), flush=True)
     time.sleep(600)
@@ -123,11 +124,14 @@ def test_whoever_started_it_dies_and_nothing_runs_on(
         stderr=subprocess.DEVNULL, text=True,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "src:.", "TMPDIR": str(tmp_path)},
     ) as holder:  # fmt: skip
-        assert holder.stdout is not None
-        ids = [int(word) for word in holder.stdout.readline().split()]
-        assert len(ids) == 5
-        holder.send_signal(number)
-        holder.wait(30)
+        try:
+            assert holder.stdout is not None
+            ids = [int(word) for word in holder.stdout.readline().split()]
+            assert len(ids) == 5
+            holder.send_signal(number)
+            holder.wait(30)
+        finally:
+            holder.kill()
     wait_until(lambda: not any(alive(one) for one in ids), 10, "all five are gone")
     if number == signal.SIGINT:
         assert not list(tmp_path.iterdir())
