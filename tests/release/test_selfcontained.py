@@ -144,10 +144,7 @@ def test_every_verb_starts(program: Path) -> None:
         assert done.stdout.startswith(f"usage: seawall {verb}"), verb
 
 
-NEEDS_A_CLUSTER = (
-    "seawall.agent.", "seawall.cluster.kube.", "seawall.cluster.observer.",
-    "seawall.cli.kubeconfig_access",
-)  # fmt: skip
+NEEDS_A_CLUSTER = ("seawall.agent.", "seawall.cluster.kube.", "seawall.cluster.observer.")
 MISSING_FOR_A_CLUSTER = {
     f"No module named '{name}'" for name in ("msgspec", "prometheus_client", "ssl", "urllib3")
 }

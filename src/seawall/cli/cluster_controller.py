@@ -88,7 +88,7 @@ def _access(arguments: Namespace) -> "ClusterAccess":
     if arguments.ca_file or arguments.token_file:
         raise UsageProblem("--ca-file and --token-file are of --server")
     if arguments.kubeconfig is not None:
-        from seawall.cli.kubeconfig_access import kubeconfig_access  # noqa: PLC0415 - an extra
+        from seawall.cluster.kube.kubeconfig_access import kubeconfig_access  # noqa: PLC0415 - an extra
 
         return kubeconfig_access(arguments.kubeconfig, arguments.context)
     return ClusterAccess.in_cluster()

@@ -162,8 +162,8 @@ def _access(arguments: Namespace) -> "ClusterAccess":
     """As kubectl finds it: what is named, else $KUBECONFIG, ~/.kube/config, the pod's account."""
     import ssl  # noqa: PLC0415, F401 - what the self-contained file lacks is said at once
 
-    from seawall.cli.kubeconfig_access import kubeconfig_access  # noqa: PLC0415 - an extra
     from seawall.cluster.kube.kube_client import ClusterAccess, KubeProblem  # noqa: PLC0415
+    from seawall.cluster.kube.kubeconfig_access import kubeconfig_access  # noqa: PLC0415 - an extra
 
     names = os.environ.get("KUBECONFIG", "").split(os.pathsep)
     usual = next(filter(None, names), os.path.expanduser("~/.kube/config"))
