@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from seawall.cluster.judge.background_rate import background_rate
 from seawall.cluster.judge.cluster_judge import ClusterJudge, JudgePolicy, SuspicionState
+from seawall.cluster.judge.death_incidents import IncidentSize
 from seawall.cluster.judge.node_death import (
     BoundWorkload,
     DeathKind,
@@ -224,3 +226,30 @@ def test_what_runs_everywhere_gets_no_object() -> None:
         )  # fmt: skip
         one.put(replace(death, workloads=(*death.workloads, wide)))
     assert [found.workload.name for found in plan(one, {}).create] == ["hog"]
+
+
+def test_incidents_are_counted_by_their_size() -> None:
+    one = ledger()
+    one.put(dead(0, 0.0, "hog"))
+    for number in (1, 2):
+        one.put(dead(number, 2.0, "hog"))
+    for number in range(3, 15):
+        one.put(dead(number, 4.0))
+    assert one.incident_sizes() == {
+        IncidentSize.SINGLE: 1, IncidentSize.SEVERAL: 1, IncidentSize.STORM: 1
+    }  # fmt: skip
+    one.remove("n2-b")
+    assert one.incident_sizes()[IncidentSize.SINGLE] == 2
+
+
+def test_the_background_of_a_pool_is_its_worst_strata_and_knows_quiet_ones() -> None:
+    one = ledger()
+    for number in range(3):
+        one.put(dead(number, -100.0 * number, "hog"))
+    strata = {
+        Stratum("gpu", "6.8"): 40, Stratum("gpu", "6.9"): 400, Stratum("cpu", "6.8"): 2000,
+    }  # fmt: skip
+    rates = one.background_by_pool(strata, NOW)
+    assert rates["gpu"] == background_rate(40, 720.0, (3, 2, 1, 1, 1))
+    assert rates["cpu"] == background_rate(2000, 720.0, (0, 0, 0, 0, 0))
+    assert rates["gpu"] > 10 * rates["cpu"] > 0

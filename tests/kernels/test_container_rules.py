@@ -37,7 +37,7 @@ data = mmap.mmap(open("/big").fileno(), 0, prot=mmap.PROT_READ)
 while True: data[random.randrange(0, len(data), 4096)]' &
 sleep 8; see thrash; end $C
 
-in_group $C sh -c 'while :; do python3.11 -c "x = bytearray(96 << 20)"; done 2>/dev/null' &
+in_group $C sh -c 'while :; do python3.11 -c "bytearray(96 << 20)"; sleep 0.5; done 2>/dev/null' &
 sleep 2; see killed; end $C
 
 in_group $C python3.11 -c 'import time; x = bytearray(57 << 20); time.sleep(900)' &
@@ -62,7 +62,7 @@ C=/sys/fs/cgroup/memory/c; mkdir $C; echo 67108864 > $C/memory.limit_in_bytes
 dd if=/dev/zero of=/big bs=1M count=160; sync; echo 3 > /proc/sys/vm/drop_caches
 in_group $C sh -c 'while :; do dd if=/big of=/dev/null bs=64k; done 2>/dev/null' &
 sleep 4; see stream; end $C
-in_group $C sh -c 'while :; do python3.11 -c "x = bytearray(96 << 20)"; done 2>/dev/null' &
+in_group $C sh -c 'while :; do python3.11 -c "bytearray(96 << 20)"; sleep 0.5; done 2>/dev/null' &
 sleep 2; see killed; end $C
 echo 1 > $C/memory.oom_control
 in_group $C python3.11 -c 'x = bytearray(96 << 20)' &

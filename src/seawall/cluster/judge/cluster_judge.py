@@ -7,14 +7,14 @@ same order says the same to the last digit, so a new leader only has to read the
 
 import bisect
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
 from seawall.cluster.judge.background_rate import LONG_HOURS, WINDOWS_HOURS, background_rate
-from seawall.cluster.judge.death_incidents import DeathIncident, DeathIncidents
+from seawall.cluster.judge.death_incidents import DeathIncident, DeathIncidents, IncidentSize
 from seawall.cluster.judge.evidence_factors import DeathFactor, factor_of
 from seawall.cluster.judge.node_death import (
     BoundWorkload,
@@ -304,20 +304,32 @@ class ClusterJudge:
             return _Bar("a reset without a record of short memory", is_of_workload=False)
         return None
 
+    def background_per_hour(self, stratum: Stratum, nodes: int, now_seconds: float) -> float:
+        """Deaths an hour of one of the stratum's nodes, from above and without explained ones."""
+        return self._background_rate(stratum, nodes, now_seconds, ())
+
+    def incident_sizes(self) -> Counter[IncidentSize]:
+        """How many incidents of each size are remembered."""
+        return Counter(one.size for one in self._incidents.all())
+
     def _background(self, key: WorkloadKey, death: NodeDeath, nodes: int) -> float:
         """Of the stratum before this death, without the workload's own and explained ones."""
-        at = death.heartbeat_seconds
         own = [row.death for row in self._rows.get(key, ()) if row.death.stratum == death.stratum]
+        others = death.stratum_nodes - nodes
+        return self._background_rate(death.stratum, others, death.heartbeat_seconds, own)
+
+    def _background_rate(
+        self, stratum: Stratum, nodes: int, at: float, own: Collection[NodeDeath]
+    ) -> float:
         counts = []
         for hours in WINDOWS_HOURS:
             since = at - hours * 3600.0
             mine = [one for one in own if one.heartbeat_seconds >= since]
-            explained = self._explained[death.stratum].count_since(since)
+            explained = self._explained[stratum].count_since(since)
             explained -= sum(1 for one in mine if one.name in self._explained_names)
-            all_of_them = self._times[death.stratum].count_since(since)
+            all_of_them = self._times[stratum].count_since(since)
             counts.append(max(all_of_them - len(mine) - explained, 0))
-        least = max(death.stratum_nodes - nodes, 1)
-        return background_rate(least, self._watched_hours(at), counts)
+        return background_rate(max(nodes, 1), self._watched_hours(at), counts)
 
     def _watched_hours(self, at: float) -> float:
         since = at if self._watched_since is None else self._watched_since

@@ -3,6 +3,7 @@
 
 import bisect
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from seawall.cluster.judge.node_death import DeathKind, NodeDeath
@@ -17,6 +18,15 @@ STORM_LEAST_SHARE: Final = 0.03
 """Of a zone or stratum.  Over ten minutes instead of one, 16 copies of a hog would be a storm."""
 
 
+class IncidentSize(Enum):
+    """How many nodes one moment took."""
+
+    SINGLE = "single"
+    SEVERAL = "several"
+    """At the same moment, or in one rack within half an hour."""
+    STORM = "storm"
+
+
 @dataclass(slots=True)
 class DeathIncident:
     """One moment in which nodes died."""
@@ -25,6 +35,12 @@ class DeathIncident:
     first_seconds: float
     deaths: dict[str, NodeDeath] = field(default_factory=dict)
     is_storm: bool = False
+
+    @property
+    def size(self) -> IncidentSize:
+        if self.is_storm:
+            return IncidentSize.STORM
+        return IncidentSize.SEVERAL if len(self.deaths) > 1 else IncidentSize.SINGLE
 
     def includes(self, death: NodeDeath) -> bool:
         """By the moment, or by the domain within half an hour."""
@@ -57,6 +73,10 @@ class DeathIncidents:
         incident.deaths[death.name] = death
         self._mark_storm(death)
         return incident
+
+    def all(self) -> list[DeathIncident]:
+        """In order."""
+        return list(self._incidents)
 
     def between(self, first_seconds: float, last_seconds: float) -> list[DeathIncident]:
         """In order; both ends are part of it."""

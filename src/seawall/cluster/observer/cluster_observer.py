@@ -762,6 +762,9 @@ class ClusterObserver:
             metrics.staleness.labels(resource).set(watch.stale_seconds())
         metrics.threshold.set(self._ledger.threshold_log10())
         metrics.show_quarantines(self._quarantines.values())
+        metrics.show_incidents(self._ledger.incident_sizes())
+        strata, now = self._life.strata, self._client.server_seconds()
+        metrics.show_background(self._ledger.background_by_pool(strata, now))
 
     def watch_restarts(self) -> dict[tuple[str, str], int]:
         """By resource and reason, for the metrics."""

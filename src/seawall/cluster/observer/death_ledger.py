@@ -6,6 +6,7 @@ as they are written down, and whatever is no new last death (a late one, a recor
 retraction) makes it hear all of them again.  Pure.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -15,7 +16,8 @@ from seawall.cluster.judge.cluster_judge import (
     JudgePolicy,
     WorkloadSuspicion,
 )
-from seawall.cluster.judge.node_death import WorkloadKey
+from seawall.cluster.judge.death_incidents import IncidentSize
+from seawall.cluster.judge.node_death import Stratum, WorkloadKey
 from seawall.cluster.objects.node_death_object import DeathWorkload, NodeDeathObject
 
 OBJECTS_MOST: Final = 1000
@@ -94,6 +96,21 @@ class DeathLedger:
     def threshold_log10(self) -> float:
         """The mark that convicts."""
         return self._current().threshold_log10()
+
+    def incident_sizes(self) -> Counter[IncidentSize]:
+        """How many incidents of each size stand in the cluster."""
+        return self._current().incident_sizes()
+
+    def background_by_pool(self, strata: Mapping[Stratum, int], now: float) -> dict[str, float]:
+        """Deaths an hour of one node, from above, in the worst stratum of each pool.
+
+        strata:  how many nodes each has
+        """
+        judge, pools = self._current(), dict[str, float]()
+        for stratum, nodes in strata.items():
+            rate = judge.background_per_hour(stratum, nodes, now)
+            pools[stratum.pool] = max(rate, pools.get(stratum.pool, 0.0))
+        return pools
 
     def workloads_of(self, key: WorkloadKey, deaths: Iterable[str]) -> list[DeathWorkload]:
         """Pods of that key on these dead nodes, the last death's first."""

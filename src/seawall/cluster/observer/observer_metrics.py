@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from seawall.cluster.judge.death_incidents import IncidentSize
 from seawall.cluster.objects.workload_quarantine_object import (
     QuarantineState,
     WorkloadQuarantineObject,
@@ -72,6 +73,15 @@ class ObserverMetrics:
             "seawall_node_deaths_retracted", "Nodes that came back with the same boot id.",
             registry=registry,
         )  # fmt: skip
+        self._incidents = Gauge(
+            "seawall_incidents", "Incidents of the last 30 days: deaths of one moment are one.",
+            ["size"], registry=registry,
+        )  # fmt: skip
+        self._background = Gauge(
+            "seawall_node_background_deaths_per_hour",
+            "How often a node of the pool dies of something else, from above.",
+            ["pool"], registry=registry,
+        )  # fmt: skip
         self._suspicion = Gauge(
             "seawall_workload_suspicion_log10", "Score of a workload that is suspected.",
             _WORKLOAD, registry=registry,
@@ -111,6 +121,17 @@ class ObserverMetrics:
         build.labels(VERSION).set(1)
         for state in QuarantineState:
             self._quarantines.labels(state.value).set(0)
+
+    def show_incidents(self, sizes: Mapping[IncidentSize, int]) -> None:
+        """As they stand in the cluster."""
+        for size in IncidentSize:
+            self._incidents.labels(size.value).set(sizes.get(size, 0))
+
+    def show_background(self, pools: Mapping[str, float]) -> None:
+        """By pool, deaths an hour of one node."""
+        self._background.clear()
+        for pool, rate in pools.items():
+            self._background.labels(pool).set(rate)
 
     def show_quarantines(self, quarantines: Iterable[WorkloadQuarantineObject]) -> None:
         """As they stand in the cluster; of workloads the 200 worst."""
