@@ -253,3 +253,16 @@ def test_the_background_of_a_pool_is_its_worst_strata_and_knows_quiet_ones() -> 
     assert rates["gpu"] == background_rate(40, 720.0, (3, 2, 1, 1, 1))
     assert rates["cpu"] == background_rate(2000, 720.0, (0, 0, 0, 0, 0))
     assert rates["gpu"] > 10 * rates["cpu"] > 0
+
+
+def test_a_storm_is_one_whatever_incidents_it_fell_apart_into() -> None:
+    one = ledger()
+    for number in range(30):
+        one.put(dead(number, 1.0 + number * 2.0 / HOUR))
+    one.put(dead(30, 2.0))
+    (storm,) = one.storms()
+    assert (storm.first_seconds, storm.last_seconds) == (NOW + HOUR, NOW + HOUR + 58.0)
+    assert storm.nodes == 30
+    for number in range(40, 60):
+        one.put(dead(number, 3.0))
+    assert [storm.nodes for storm in one.storms()] == [30, 20]

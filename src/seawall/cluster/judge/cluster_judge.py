@@ -14,7 +14,12 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from seawall.cluster.judge.background_rate import LONG_HOURS, WINDOWS_HOURS, background_rate
-from seawall.cluster.judge.death_incidents import DeathIncident, DeathIncidents, IncidentSize
+from seawall.cluster.judge.death_incidents import (
+    DeathIncident,
+    DeathIncidents,
+    DeathStorm,
+    IncidentSize,
+)
 from seawall.cluster.judge.evidence_factors import DeathFactor, factor_of
 from seawall.cluster.judge.node_death import (
     BoundWorkload,
@@ -311,6 +316,10 @@ class ClusterJudge:
     def incident_sizes(self) -> Counter[IncidentSize]:
         """How many incidents of each size are remembered."""
         return Counter(one.size for one in self._incidents.all())
+
+    def storms(self) -> list[DeathStorm]:
+        """In order."""
+        return self._incidents.storms()
 
     def _background(self, key: WorkloadKey, death: NodeDeath, nodes: int) -> float:
         """Of the stratum before this death, without the workload's own and explained ones."""

@@ -4,7 +4,7 @@
 import bisect
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from seawall.cluster.judge.node_death import DeathKind, NodeDeath
 
@@ -54,6 +54,14 @@ class DeathIncident:
         )
 
 
+class DeathStorm(NamedTuple):
+    """Many nodes in a minute, which accuse nobody."""
+
+    first_seconds: float
+    last_seconds: float
+    nodes: int
+
+
 class DeathIncidents:
     """All incidents; those of the last half hour are open to further deaths."""
 
@@ -77,6 +85,21 @@ class DeathIncidents:
     def all(self) -> list[DeathIncident]:
         """In order."""
         return list(self._incidents)
+
+    def storms(self) -> list[DeathStorm]:
+        """In order; incidents of a storm that are a minute apart at most are one."""
+        found: list[DeathStorm] = []
+        for incident in self._incidents:
+            if not incident.is_storm:
+                continue
+            first, nodes = incident.first_seconds, len(incident.deaths)
+            last = max(one.heartbeat_seconds for one in incident.deaths.values())
+            if found and first - found[-1].last_seconds <= STORM_SECONDS:
+                before = found.pop()
+                first, nodes = before.first_seconds, before.nodes + nodes
+                last = max(last, before.last_seconds)
+            found.append(DeathStorm(first, last, nodes))
+        return found
 
     def between(self, first_seconds: float, last_seconds: float) -> list[DeathIncident]:
         """In order; both ends are part of it."""

@@ -81,6 +81,7 @@ class SeawallPolicyObject:
     status: PolicyStatus = field(default=PolicyStatus())
     resource_version: str = ""
     """Empty: the cluster has no such object."""
+    uid: str = ""
 
     def judge_policy(self) -> JudgePolicy:
         """As the judge takes it."""
@@ -130,6 +131,7 @@ def seawall_policy_object(document: object) -> SeawallPolicyObject:
         **lists,
         generation=metadata.whole("generation"),
         resource_version=metadata.text("resourceVersion"),
+        uid=metadata.text("uid"),
         status=_policy_status(whole.fields("status")),
     )
 

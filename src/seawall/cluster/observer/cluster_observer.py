@@ -74,6 +74,8 @@ BATCH_SECONDS: Final = 0.25
 NUMBERS_SECONDS: Final = 2.0
 """Between two looks at what the metrics show."""
 STORM_SECONDS: Final = 60.0
+STORM_OVER_SECONDS: Final = 600.0
+"""Without a further node."""
 LOOKS_MOST: Final = 50
 """Dead nodes of one minute that are looked into."""
 WAITING_MOST: Final = 4096
@@ -127,6 +129,7 @@ class ClusterObserver:
         self._pods: dict[str, NodePod] = {}
         self._look_times: deque[float] = deque()
         self._events: deque[ObserverEvent] = deque(maxlen=WAITING_MOST)
+        self._storm_events: set[tuple[str, str]] = set()
         self._bad_objects: dict[str, str] = {}
         self._has_domains = False
         self._term = 0
@@ -430,6 +433,7 @@ class ClusterObserver:
         self._write_deaths()
         self._write_records()
         self._write_retractions()
+        self._tell_storms(now)
         self._write_quarantines()
         self._write_events()
         self._write_policy_status()
@@ -728,6 +732,25 @@ class ClusterObserver:
         target = EventTarget("Node", death.node, death.node_uid)
         mark = f"{death.name} {death.observed_seconds}"
         self._events.append(ObserverEvent(reason, target, note, is_warning, mark))
+
+    def _tell_storms(self, now: float) -> None:
+        """On the policy: that many nodes fell silent at once, and that no more do."""
+        target = EventTarget(CLUSTER_POLICY.kind, POLICY_NAME, self._policy.uid)
+        for storm in self._ledger.storms():
+            mark = f"storm {storm.first_seconds:.0f}"
+            age = now - storm.last_seconds
+            if age > 2 * STORM_OVER_SECONDS:
+                continue
+            is_over = age > STORM_OVER_SECONDS
+            reason = "StormEnded" if is_over else "StormStarted"
+            if (reason, mark) in self._storm_events:
+                continue
+            self._storm_events.add((reason, mark))
+            note = f"{storm.nodes} nodes fell silent at once"
+            if is_over:
+                note += f", and none for {STORM_OVER_SECONDS / 60:.0f} minutes since"
+            note += ": power, network or storage rather than a workload; they accuse nobody"
+            self._events.append(ObserverEvent(reason, target, note, not is_over, mark))
 
     def _tell_record(self, death: NodeDeathObject) -> None:
         lines = [line.text or line.kind.value for line in death.record or ()]

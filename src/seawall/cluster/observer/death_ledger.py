@@ -16,7 +16,7 @@ from seawall.cluster.judge.cluster_judge import (
     JudgePolicy,
     WorkloadSuspicion,
 )
-from seawall.cluster.judge.death_incidents import IncidentSize
+from seawall.cluster.judge.death_incidents import DeathStorm, IncidentSize
 from seawall.cluster.judge.node_death import Stratum, WorkloadKey
 from seawall.cluster.objects.node_death_object import DeathWorkload, NodeDeathObject
 
@@ -100,6 +100,10 @@ class DeathLedger:
     def incident_sizes(self) -> Counter[IncidentSize]:
         """How many incidents of each size stand in the cluster."""
         return self._current().incident_sizes()
+
+    def storms(self) -> list[DeathStorm]:
+        """In order."""
+        return self._current().storms()
 
     def background_by_pool(self, strata: Mapping[Stratum, int], now: float) -> dict[str, float]:
         """Deaths an hour of one node, from above, in the worst stratum of each pool.

@@ -8,7 +8,7 @@ tells nothing once more.
 from dataclasses import dataclass
 from typing import Any, Final
 
-from seawall.cluster.objects.api_group import CONTROLLER_NAME
+from seawall.cluster.objects.api_group import API_VERSION, CLUSTER_POLICY, CONTROLLER_NAME
 from seawall.cluster.objects.api_time import time_words
 from seawall.cluster.objects.object_fields import clean, without_absent
 
@@ -20,7 +20,7 @@ _INSTANCE_LETTERS: Final = 128
 _VERSIONS: Final = {
     "Node": "v1", "Pod": "v1", "ReplicationController": "v1", "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1",
-    "CronJob": "batch/v1",
+    "CronJob": "batch/v1", CLUSTER_POLICY.kind: API_VERSION,
 }  # fmt: skip
 
 
