@@ -1,6 +1,7 @@
 """The observer as it runs in a pod: a process of its own, an account of its own, nothing more."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -117,6 +118,7 @@ class ObserverProcess:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.terminate()
+            self.process.send_signal(signal.SIGCONT)  # of one that a test has stopped
         try:
             self.process.wait(30)
         finally:
@@ -130,6 +132,11 @@ class ObserverProcess:
         assert self.process is not None
         assert self.process.poll() is None, self.log()
         return " leads: " in self.log()
+
+    def signal(self, number: int) -> None:
+        """``signal.SIGSTOP`` and the like."""
+        assert self.process is not None
+        self.process.send_signal(number)
 
     def metrics(self) -> dict[str, float]:
         """Of each series its value."""

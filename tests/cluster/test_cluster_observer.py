@@ -1,14 +1,23 @@
 """The observer on a real control plane: who is named, when, and what it wrote."""
 
-import threading
+import signal
 import time
 from pathlib import Path
 
 import pytest
-from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.api_client import ApiClient
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.kwok_nodes import Hardware, KwokNodes, condition, now
+from tests.cluster.kwok_nodes import KwokNodes, condition
+from tests.cluster.observed_cluster import (
+    add_nodes,
+    assert_only_own_objects,
+    counting,
+    replayed,
+    silent,
+    start_workloads,
+    verdicts,
+)
 from tests.cluster.observer_process import (
     NAMESPACE,
     ObserverProcess,
@@ -17,140 +26,19 @@ from tests.cluster.observer_process import (
     shown,
     watched_for_a_month,
 )
+from tests.cluster.slow_killer import SlowKiller
 from tests.cluster.waiting import wait_until
-from tests.cluster.workloads import deploy, pod_spec, pods, running_nodes, runs
 
-from seawall.cluster.judge.cluster_judge import ClusterJudge
-from seawall.cluster.objects.api_group import (
-    API_VERSION,
-    CLUSTER_POLICY,
-    NODE_DEATH,
-    NODE_REPORT,
-    WORKLOAD_QUARANTINE,
-    path_of,
-)
-from seawall.cluster.objects.node_death_object import NodeDeathObject, node_death_object
-from seawall.cluster.objects.seawall_policy_object import seawall_policy_object
+from seawall.cluster.objects.api_group import NODE_DEATH, WORKLOAD_QUARANTINE
 from seawall.cluster.objects.workload_quarantine_object import workload_quarantine_object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
-
-NODES = 24
-APART_SECONDS = 26
-"""Deaths within 20 s of each other are one incident, and count once."""
 
 
 @pytest.fixture
 def observed(plane: ControlPlane, client: ApiClient) -> None:
     ready_for_observers(client)
     watched_for_a_month(client)
-
-
-class SlowKiller:
-    """A workload that kills the node under one of its pods, then the next not before 26 s."""
-
-    def __init__(self, plane: ControlPlane, nodes: KwokNodes, space: str, name: str,
-                 report: bool = False) -> None:  # fmt: skip
-        self.plane, self.nodes, self.space, self.name = plane, nodes, space, name
-        self.report = report
-        self.killed: list[str] = []
-        self.reported_at: list[float] = []
-        self.most = 0
-        self.last = 0.0
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def __enter__(self) -> "SlowKiller":  # noqa: PYI034 - Self is of 3.11
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.thread.join()
-
-    def kill(self, more: int = 1) -> None:
-        self.most += more
-
-    def run(self) -> None:
-        with self.plane.client("kubelets") as client:
-            while not self.ended.wait(0.25):
-                due = time.monotonic() - self.last >= APART_SECONDS
-                if not due or len(self.killed) >= self.most:
-                    continue
-                for pod in pods(client, self.space, self.name):
-                    node = pod["spec"].get("nodeName")
-                    if runs(pod) and node in self.nodes.alive:
-                        if self.report:
-                            tell_as_its_agent(client, node, pod)
-                            self.reported_at.append(time.monotonic())
-                        self.nodes.die(node)
-                        self.killed.append(node)
-                        self.last = time.monotonic()
-                        break
-
-
-def tell_as_its_agent(client: ApiClient, node: str, pod: Object) -> None:
-    boot = client.get(f"/api/v1/nodes/{node}")["status"]["nodeInfo"]["bootID"]
-    culprit = {
-        "podUID": pod["metadata"]["uid"], "namespace": pod["metadata"]["namespace"],
-        "pod": pod["metadata"]["name"], "container": "main", "certainBytes": 80 << 30,
-        "mostBytes": 90 << 30, "isProved": True,
-    }  # fmt: skip
-    at = now(micro=True)
-    distress = {
-        "at": at, "headroomBytes": 1 << 28, "headroomSeconds": 4.5,
-        "uncountedBytes": 100 << 30, "culprits": [culprit], "decision": "observe",
-    }  # fmt: skip
-    guard = {"version": "0.1.0", "mode": "observe", "canKill": False, "state": "short"}
-    report = {"at": at, "sequence": 1, "bootID": boot, "guard": guard, "distress": distress}
-    client.create(path_of(NODE_REPORT), {
-        "apiVersion": API_VERSION, "kind": NODE_REPORT.kind, "metadata": {"name": node},
-        "spec": {"nodeName": node}, "report": report,
-    })  # fmt: skip
-
-
-def add_nodes(nodes: KwokNodes) -> None:
-    """Each in a rack of its own: deaths in one rack within half an hour count once."""
-    for rack in range(NODES):
-        nodes.add(1, Hardware(labels={"topology.kubernetes.io/rack": f"rack-{rack}"}))
-
-
-def start_workloads(client: ApiClient, space: str) -> None:
-    deploy(client, space, "web", 8, pod_spec("registry.test/web:1"))
-    deploy(client, space, "api", 3, pod_spec("registry.test/api:1"))
-    deploy(client, space, "hog", 3, pod_spec("registry.test/hog:1"))
-    for name, count in (("web", 8), ("api", 3), ("hog", 3)):
-        wait_until(
-            lambda name=name, count=count: len(running_nodes(client, space, name)) == count,
-            60, f"{count} of {name} run",
-        )  # fmt: skip
-
-
-def counting(client: ApiClient) -> list[NodeDeathObject]:
-    deaths = [node_death_object(one) for one in objects(client, NODE_DEATH)]
-    return sorted(
-        (one for one in deaths if one.counts), key=lambda one: (one.heartbeat_seconds, one.name)
-    )
-
-
-def verdicts(client: ApiClient) -> dict[str, str]:
-    """By name of the workload."""
-    found = {}
-    for document in objects(client, WORKLOAD_QUARANTINE):
-        one = workload_quarantine_object(document)
-        found[one.workload.name] = one.status.verdict.value if one.status else ""
-    return found
-
-
-def replayed(client: ApiClient, deaths: list[NodeDeathObject]) -> ClusterJudge:
-    """A judge that reads what stands in the cluster."""
-    policy = seawall_policy_object(client.get(path_of(CLUSTER_POLICY, "default")))
-    judge = ClusterJudge(policy.judge_policy())
-    assert policy.status.watched_since_seconds is not None
-    judge.watch_from(policy.status.watched_since_seconds)
-    for one in deaths:
-        judge.add(one.to_judge())
-    return judge
 
 
 def score_is_replayed(client: ApiClient) -> float:
@@ -172,7 +60,7 @@ def test_the_right_one_is_named_by_the_third_death_and_nobody_else(
 ) -> None:  # fmt: skip
     """No agent says a word."""
     mark = audit.mark()
-    add_nodes(nodes)
+    add_nodes(client, nodes)
     start_workloads(client, space)
     with (
         ObserverProcess(plane, tmp_path) as observer,
@@ -236,29 +124,11 @@ def assert_events(client: ApiClient, space: str, killed: list[str]) -> None:
     assert any(kind == "Pod" and name.startswith("hog-") for _, kind, name in of_space)
 
 
-def assert_only_own_objects(audit: AuditLog, mark: int, user: str) -> None:
-    """And all that it wrote was taken: nothing was refused, nothing was tried in vain."""
-    own = [one for one in audit.since(mark) if one.user == user and one.is_write]
-    written = {(one.verb, one.resource) for one in own if one.status < 300}
-    print("written:", *sorted(f"{verb} {resource}" for verb, resource in written), sep=", ")
-    group = "seawall.internal"
-    assert written <= {
-        ("create", f"nodedeaths.{group}"), ("patch", f"nodedeaths.{group}"),
-        ("create", f"workloadquarantines.{group}"), ("patch", f"workloadquarantines.{group}"),
-        ("delete", f"workloadquarantines.{group}"),
-        ("patch", f"workloadquarantines/status.{group}"),
-        ("patch", f"seawallpolicies/status.{group}"),
-        ("create", "events.events.k8s.io"),
-        ("create", "leases.coordination.k8s.io"), ("update", "leases.coordination.k8s.io"),
-    }  # fmt: skip
-    assert {one.status for one in own} <= {200, 201, 409}, [one for one in own if one.status > 201]
-
-
 def test_with_a_record_it_is_suspect_at_the_first_and_convicted_at_the_second(
     plane: ControlPlane, client: ApiClient, nodes: KwokNodes, space: str, observed: None,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    add_nodes(nodes)
+    add_nodes(client, nodes)
     start_workloads(client, space)
     with (
         ObserverProcess(plane, tmp_path) as observer,
@@ -285,7 +155,7 @@ def test_a_dead_leader_is_followed_by_one_that_says_the_same(
     tmp_path: Path,
 ) -> None:  # fmt: skip
     """The first is killed by SIGKILL, and gives nothing back."""
-    add_nodes(nodes)
+    add_nodes(client, nodes)
     start_workloads(client, space)
     with (
         ObserverProcess(plane, tmp_path, "first") as first,
@@ -297,8 +167,7 @@ def test_a_dead_leader_is_followed_by_one_that_says_the_same(
             wait_until(lambda: verdicts(client).get("hog") == "suspected", 90,
                        f"hog is suspected\n{first.log()}")  # fmt: skip
             before = score_is_replayed(client)
-            assert first.process is not None
-            first.process.kill()
+            first.signal(signal.SIGKILL)
             killed_at = time.monotonic()
             wait_until(second.leads, 20, f"the second leads\n{second.log()}")
             taken = time.monotonic() - killed_at
@@ -307,12 +176,52 @@ def test_a_dead_leader_is_followed_by_one_that_says_the_same(
         print(f"the next led after {taken:.1f} s; score {before:.3f}")
 
 
+def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on(
+    plane: ControlPlane, client: ApiClient, nodes: KwokNodes, space: str, audit: AuditLog,
+    observed: None, tmp_path: Path,
+) -> None:  # fmt: skip
+    """The next leader is stopped in turn before the third death is visible, so that there is
+    something to write when the first goes on: it must leave that to the one who holds the lease.
+    """
+    add_nodes(client, nodes)
+    start_workloads(client, space)
+    with (
+        ObserverProcess(plane, tmp_path, "first") as first,
+        SlowKiller(plane, nodes, space, "hog") as killer,
+    ):
+        wait_until(first.leads, 30, "the first leads")
+        with ObserverProcess(plane, tmp_path, "second") as second:
+            killer.kill(2)
+            wait_until(lambda: verdicts(client).get("hog") == "suspected", 90,
+                       f"hog is suspected\n{first.log()}")  # fmt: skip
+            wait_until(lambda: time.monotonic() > killer.last + 14, 14, "the next death is near")
+            killer.kill()
+            first.signal(signal.SIGSTOP)
+            taken = wait_until(second.leads, 20, f"the second leads\n{second.log()}")
+            second.signal(signal.SIGSTOP)
+            assert len(silent(client)) == 2
+            wait_until(lambda: len(silent(client)) == 3, 30, "the third death is visible")
+            mark = audit.mark()
+            first.signal(signal.SIGCONT)
+            time.sleep(4)  # the lease of the second runs on
+            own = [one for one in audit.since(mark) if one.user == first.user and one.is_write]
+            assert own == []
+            assert len(objects(client, NODE_DEATH)) == 2
+            second.signal(signal.SIGCONT)
+            wait_until(lambda: verdicts(client).get("hog") == "convicted", 20,
+                       f"hog is convicted\n{first.log()}\n{second.log()}")  # fmt: skip
+            score = score_is_replayed(client)
+            deaths = objects(client, NODE_DEATH)
+            assert sorted(one["spec"]["nodeName"] for one in deaths) == sorted(killer.killed)
+            print(f"the next led after {taken:.1f} s; score {score:.3f}")
+
+
 def test_an_api_server_that_was_away_kills_nobody(
     plane: ControlPlane, client: ApiClient, nodes: KwokNodes, space: str, observed: None,
     tmp_path: Path,
 ) -> None:  # fmt: skip
     """All leases run out at once meanwhile, and the core says of all nodes that they are silent."""
-    add_nodes(nodes)
+    add_nodes(client, nodes)
     start_workloads(client, space)
     with ObserverProcess(plane, tmp_path) as observer:
         wait_until(observer.leads, 30, "it leads")

@@ -1,0 +1,77 @@
+"""A workload that kills nodes at a pace, with or without a word from the agents on them."""
+
+import threading
+import time
+
+from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.kwok_nodes import KwokNodes, now
+from tests.cluster.workloads import pods, runs
+
+from seawall.cluster.objects.api_group import API_VERSION, NODE_REPORT, path_of
+
+APART_SECONDS = 26
+"""Deaths within 20 s of each other are one incident, and count once."""
+
+
+class SlowKiller:
+    """A workload that kills the node under one of its pods, then the next not before 26 s."""
+
+    def __init__(self, plane: ControlPlane, nodes: KwokNodes, space: str, name: str,
+                 report: bool = False) -> None:  # fmt: skip
+        self.plane, self.nodes, self.space, self.name = plane, nodes, space, name
+        self.report = report
+        self.killed: list[str] = []
+        self.reported_at: list[float] = []
+        self.most = 0
+        self.last = 0.0
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self) -> "SlowKiller":  # noqa: PYI034 - Self is of 3.11
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.thread.join()
+
+    def kill(self, more: int = 1) -> None:
+        self.most += more
+
+    def run(self) -> None:
+        with self.plane.client("kubelets") as client:
+            while not self.ended.wait(0.25):
+                due = time.monotonic() - self.last >= APART_SECONDS
+                if not due or len(self.killed) >= self.most:
+                    continue
+                for pod in pods(client, self.space, self.name):
+                    node = pod["spec"].get("nodeName")
+                    if runs(pod) and node in self.nodes.alive:
+                        if self.report:
+                            tell_as_its_agent(client, node, pod)
+                            self.reported_at.append(time.monotonic())
+                        self.nodes.die(node)
+                        self.killed.append(node)
+                        self.last = time.monotonic()
+                        break
+
+
+def tell_as_its_agent(client: ApiClient, node: str, pod: Object) -> None:
+    boot = client.get(f"/api/v1/nodes/{node}")["status"]["nodeInfo"]["bootID"]
+    culprit = {
+        "podUID": pod["metadata"]["uid"], "namespace": pod["metadata"]["namespace"],
+        "pod": pod["metadata"]["name"], "container": "main", "certainBytes": 80 << 30,
+        "mostBytes": 90 << 30, "isProved": True,
+    }  # fmt: skip
+    at = now(micro=True)
+    distress = {
+        "at": at, "headroomBytes": 1 << 28, "headroomSeconds": 4.5,
+        "uncountedBytes": 100 << 30, "culprits": [culprit], "decision": "observe",
+    }  # fmt: skip
+    guard = {"version": "0.1.0", "mode": "observe", "canKill": False, "state": "short"}
+    report = {"at": at, "sequence": 1, "bootID": boot, "guard": guard, "distress": distress}
+    client.create(path_of(NODE_REPORT), {
+        "apiVersion": API_VERSION, "kind": NODE_REPORT.kind, "metadata": {"name": node},
+        "spec": {"nodeName": node}, "report": report,
+    })  # fmt: skip
