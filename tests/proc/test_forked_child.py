@@ -87,3 +87,13 @@ def wait_for_others() -> None:
     while bury() and time.monotonic() < until:
         time.sleep(0.01)
     assert bury() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_right_after_the_fork_is_not_for_one_that_survives(number: int) -> None:
+    """Its dispositions are set before the first signal reaches it."""
+    for _ in range(20):
+        child = ForkedChild(lambda to: (os.write(to, b"x"), signal.pause()), survives=True)
+        os.kill(child.pid, number)
+        assert os.read(child.fd, 1) == b"x"
+        child.give_up()

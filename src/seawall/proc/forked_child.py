@@ -44,18 +44,23 @@ class ForkedChild:
         self._owner = os.getpid()
         self.fd, to = os.pipe2(os.O_CLOEXEC)
         ends, self._end = os.pipe2(os.O_CLOEXEC) if signal_filter.is_on() else (-1, -1)
+        # What comes before the child has said how it takes signals waits until it has.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, *_ENDS))
         try:
             self.pid = os.fork()
         except OSError:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             _close(self.fd, to, ends, self._end)
             raise
         if self.pid:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             _close(to, ends)
             return
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
             for number in _ENDS:  # and so are the owner's handlers
                 signal.signal(number, signal.SIG_IGN if survives else signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             gc.freeze()  # a collection would write to every page, and each would become a copy
             let_go({to, ends, *keep})
             if name:
