@@ -66,8 +66,10 @@ plane: $(VENV)/dev.ready
 	@SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m tests.cluster.plane_build || [ $$? = 75 ]
 	@$(BIN)/python -m tests.cluster.helm_build || [ $$? = 75 ]
 
+# CLUSTER_TESTS: some files only.
 test-cluster: plane
-	SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m pytest -m cluster -rsP tests/cluster
+	SEAWALL_KUBERNETES=$(KUBERNETES) tests/second_run cluster $(BIN)/python -m cluster -rsP --durations=20 --durations-min=5 \
+	  $(or $(CLUSTER_TESTS),tests/cluster)
 
 # packaging/kubernetes/cluster, from the chart; needs Go once, for helm.
 manifests: $(VENV)/dev.ready

@@ -318,7 +318,7 @@ class ClusterJudge:
         return Counter(one.size for one in self._incidents.all())
 
     def storms(self) -> list[DeathStorm]:
-        """In order."""
+        """All storms, in order of time."""
         return self._incidents.storms()
 
     def _background(self, key: WorkloadKey, death: NodeDeath, nodes: int) -> float:

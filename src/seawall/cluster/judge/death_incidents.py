@@ -83,7 +83,7 @@ class DeathIncidents:
         return incident
 
     def all(self) -> list[DeathIncident]:
-        """In order."""
+        """All incidents, in order of time."""
         return list(self._incidents)
 
     def storms(self) -> list[DeathStorm]:

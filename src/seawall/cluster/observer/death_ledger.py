@@ -102,7 +102,7 @@ class DeathLedger:
         return self._current().incident_sizes()
 
     def storms(self) -> list[DeathStorm]:
-        """In order."""
+        """All storms, in order of time."""
         return self._current().storms()
 
     def background_by_pool(self, strata: Mapping[Stratum, int], now: float) -> dict[str, float]:
