@@ -67,17 +67,15 @@ from seawall.cluster.observer.observer_metrics import ObserverMetrics
 from seawall.cluster.observer.pod_rows import NodePod
 from seawall.cluster.observer.quarantine_plan import LIFE_SECONDS, OWN_STATES, QuarantinePlanner
 from seawall.cluster.observer.record_evidence import RecordEvidence, record_evidence
+from seawall.cluster.observer.request_budget import LOOKS_MOST, LooksPerMinute
 
 LOG: Final = logging.getLogger("seawall.observer")
 ROUND_SECONDS: Final = 0.5
 BATCH_SECONDS: Final = 0.25
 NUMBERS_SECONDS: Final = 2.0
 """Between two looks at what the metrics show."""
-STORM_SECONDS: Final = 60.0
 STORM_OVER_SECONDS: Final = 600.0
 """Without a further node."""
-LOOKS_MOST: Final = 50
-"""Dead nodes of one minute that are looked into."""
 WAITING_MOST: Final = 4096
 POLICY_SECONDS: Final = 60.0
 """Between two writes of the policy's status that say nothing but other numbers."""
@@ -127,7 +125,7 @@ class ClusterObserver:
         self._waiting: dict[str, NodeLifeEvent] = {}
         self._returned: dict[str, NodeLifeEvent] = {}
         self._pods: dict[str, NodePod] = {}
-        self._look_times: deque[float] = deque()
+        self._looks_left = LooksPerMinute()
         self._events: deque[ObserverEvent] = deque(maxlen=WAITING_MOST)
         self._storm_events: set[tuple[str, str]] = set()
         self._bad_objects: dict[str, str] = {}
@@ -488,13 +486,11 @@ class ClusterObserver:
         )  # fmt: skip
         if event.kind is NodeLifeKind.PLANNED:
             return replace(death, phase=DeathPhase.PLANNED)
-        now = steady_seconds()
-        while self._look_times and now - self._look_times[0] > STORM_SECONDS:
-            self._look_times.popleft()
-        if len(self._look_times) >= LOOKS_MOST:
+        kept = self._reports.get(row.name)
+        has_told = kept is not None and kept.report.boot_id == row.boot_id
+        if not self._looks_left.take(steady_seconds(), has_told=has_told):
             words = f"what ran on it: over {LOOKS_MOST} nodes died within a minute"
             return replace(death, unseen=(words,))
-        self._look_times.append(now)
         since = event.heartbeat_seconds - 86400.0
         dead = {
             one.node
