@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale guard-nodes guard-pairs marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-scenarios cluster-campaign guard-nodes guard-pairs marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -74,6 +74,17 @@ test-cluster: plane
 # packaging/kubernetes/cluster, from the chart; needs Go once, for helm.
 manifests: $(VENV)/dev.ready
 	$(BIN)/python -m tests.cluster.rendered_manifests
+
+# All scenarios of whole clusters, of which `make test-cluster` plays four: some twenty minutes.
+cluster-scenarios: plane
+	SEAWALL_KUBERNETES=$(KUBERNETES) SEAWALL_SCENARIOS=1 $(BIN)/python -m pytest -m cluster -rsP \
+	  tests/cluster/test_cluster_observer.py tests/cluster/test_culprits.py tests/cluster/test_innocents.py
+
+# The same scenarios again and again with other seeds: RUNS each with a culprit, three without.
+RUNS ?= 20
+cluster-campaign: plane
+	SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m tests.cluster.scenario_campaign --runs $(RUNS) \
+	  --journal cluster-campaign.jsonl
 
 # 10,000 nodes: some minutes, 3 GiB.
 cluster-scale: plane

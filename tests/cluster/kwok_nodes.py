@@ -32,6 +32,8 @@ class Hardware:
     labels: dict[str, str] = field(default_factory=dict)
     images: int = 0
     """How many a kubelet would list, 50 at most."""
+    clock_seconds: float = 0.0
+    """So far ahead of everybody's is the clock of the node."""
 
 
 class KwokNodes:
@@ -41,6 +43,7 @@ class KwokNodes:
         self.plane = plane
         self.alive: set[str] = set()
         self.names: list[str] = []
+        self.clocks: dict[str, float] = {}
         self.problem: Exception | None = None
         self.lock = threading.Lock()
         self.ended = threading.Event()
@@ -65,8 +68,9 @@ class KwokNodes:
         lease_seconds = self.plane.times.lease
 
         def register(client: ApiClient, name: str) -> None:
+            self.clocks[name] = kind.clock_seconds
             client.create("/api/v1/nodes", node(name, kind))
-            client.create(LEASES, lease(name, lease_seconds))
+            client.create(LEASES, lease(name, lease_seconds, kind.clock_seconds))
 
         self.each(names, register)
         self.names += names
@@ -86,9 +90,9 @@ class KwokNodes:
 
         def back(client: ApiClient, name: str) -> None:
             info = {"bootID": str(uuid.uuid4())} if rebooted else {}
-            status = {"conditions": [ready()], "nodeInfo": info}
+            status = {"conditions": [ready(self.clocks[name])], "nodeInfo": info}
             client.patch(f"/api/v1/nodes/{name}/status", {"status": status}, STRATEGIC)
-            client.patch(f"{LEASES}/{name}", {"spec": {"renewTime": now(micro=True)}})
+            self.renew_one(client, name)
             for pod in client.items("/api/v1/pods", fieldSelector=f"spec.nodeName={name}"):
                 if "deletionTimestamp" in pod["metadata"]:
                     client.delete(path_of(pod), gracePeriodSeconds=0)
@@ -119,7 +123,11 @@ class KwokNodes:
             names = sorted(self.alive)
         for name in names:
             if name in self.alive and not self.ended.is_set():
-                client.patch(f"{LEASES}/{name}", {"spec": {"renewTime": now(micro=True)}})
+                self.renew_one(client, name)
+
+    def renew_one(self, client: ApiClient, name: str) -> None:
+        time_words = now(micro=True, ahead_seconds=self.clocks[name])
+        client.patch(f"{LEASES}/{name}", {"spec": {"renewTime": time_words}})
 
     def each(self, names: Iterable[str], work: Callable[[ApiClient, str], object]) -> None:
         """For all of them, over several connections."""
@@ -161,8 +169,8 @@ def node(name: str, hardware: Hardware) -> Object:
         "containerRuntimeVersion": "containerd://2.4.0", "kubeletVersion": "v1.34.2",
     }  # fmt: skip
     status = {
-        "allocatable": room, "capacity": room, "conditions": [ready()], "nodeInfo": info,
-        "addresses": [{"type": "Hostname", "address": name}],
+        "allocatable": room, "capacity": room, "conditions": [ready(hardware.clock_seconds)],
+        "nodeInfo": info, "addresses": [{"type": "Hostname", "address": name}],
         "images": [image(number) for number in range(hardware.images)],
     }  # fmt: skip
     return {
@@ -177,24 +185,25 @@ def image(number: int) -> Object:
     return {"names": names, "sizeBytes": 10**9 + number}
 
 
-def ready() -> Object:
+def ready(ahead_seconds: float) -> Object:
+    at = now(ahead_seconds=ahead_seconds)
     return {
         "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is ready",
-        "lastHeartbeatTime": now(), "lastTransitionTime": now(),
+        "lastHeartbeatTime": at, "lastTransitionTime": at,
     }  # fmt: skip
 
 
-def lease(name: str, seconds: int) -> Object:
+def lease(name: str, seconds: int, ahead_seconds: float) -> Object:
     return {
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name},
         "spec": {"holderIdentity": name, "leaseDurationSeconds": seconds,
-                 "renewTime": now(micro=True)},
+                 "renewTime": now(micro=True, ahead_seconds=ahead_seconds)},
     }  # fmt: skip
 
 
-def now(*, micro: bool = False) -> str:
+def now(*, micro: bool = False, ahead_seconds: float = 0.0) -> str:
     """The API's two kinds of time; a lease has the finer one."""
-    moment = dt.datetime.now(dt.timezone.utc)
+    moment = dt.datetime.now(dt.timezone.utc) + dt.timedelta(seconds=ahead_seconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%S" + (".%fZ" if micro else "Z"))
 
 

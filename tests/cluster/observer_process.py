@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.request
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.cluster.api_client import ApiClient, ApiError, Object
@@ -67,8 +68,11 @@ def create(client: ApiClient, path: str, body: Object) -> None:
 class ObserverProcess:
     """``with ObserverProcess(plane, folder) as observer``."""
 
-    def __init__(self, plane: ControlPlane, folder: Path, account: str = "observer") -> None:
+    def __init__(self, plane: ControlPlane, folder: Path, account: str = "observer",
+                 environment: Mapping[str, str] | None = None) -> None:  # fmt: skip
         self.plane, self.folder, self.account = plane, folder, account
+        self.environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": "src", "POD_NAME": account,
+                            **(environment or {})}  # fmt: skip
         self.log_path = folder / f"{account}-{uuid.uuid4().hex[:6]}.log"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -109,8 +113,7 @@ class ObserverProcess:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 self.command("--metrics-address", "127.0.0.1:0"), stdout=log, stderr=log,
-                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "src", "POD_NAME": self.account},
-                cwd=REPOSITORY,
+                env=self.environment, cwd=REPOSITORY,
             )  # fmt: skip
         return self
 

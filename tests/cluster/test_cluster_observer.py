@@ -132,7 +132,7 @@ def test_with_a_record_it_is_suspect_at_the_first_and_convicted_at_the_second(
     start_workloads(client, space)
     with (
         ObserverProcess(plane, tmp_path) as observer,
-        SlowKiller(plane, nodes, space, "hog", report=True) as killer,
+        SlowKiller(plane, nodes, space, "hog", delivered=1.0) as killer,
     ):
         wait_until(observer.leads, 30, "it leads")
         killer.kill()

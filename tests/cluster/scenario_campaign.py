@@ -1,0 +1,131 @@
+"""``make cluster-campaign``: scenarios on a real control plane, again and again with other seeds.
+
+``python -m tests.cluster.scenario_campaign --runs 20 --seed 1 --journal FILE [SCENARIO ...]``: a
+line of JSON for each run; what stands in the journal is not run again, and counts.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.culprit_scenarios import DELIVERED, chases
+from tests.cluster.innocent_scenarios import INNOCENT
+from tests.cluster.observed_scene import ObservedScene, observed_scene
+from tests.cluster.plane_build import DEFAULT, built, version_wanted
+
+POOLS = 5
+"""Hogs at a time, each in a stratum and a zone of its own."""
+Row = dict[str, Any]
+
+
+def silent_agents(scene: ObservedScene, chance: random.Random, runs: int) -> Iterable[Row]:
+    return chases(scene, chance, min(runs, POOLS), 0.0)
+
+
+def agents_deliver(scene: ObservedScene, chance: random.Random, runs: int) -> Iterable[Row]:
+    return chases(scene, chance, min(runs, POOLS), DELIVERED)
+
+
+def innocent(
+    play: Callable[[ObservedScene, random.Random], Row],
+) -> Callable[[ObservedScene, random.Random, int], Iterable[Row]]:
+    return lambda scene, chance, _: [play(scene, chance)]
+
+
+SCENARIOS: dict[str, Callable[[ObservedScene, random.Random, int], Iterable[Row]]] = {
+    "1 agents silent": silent_agents, "2 agents deliver": agents_deliver,
+    **{name: innocent(play) for name, play in INNOCENT.items()},
+}  # fmt: skip
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
+    parser.add_argument("--runs", type=int, default=20, help="of scenarios 1 and 2")
+    parser.add_argument("--innocent-runs", type=int, default=3, help="of those without a culprit")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--journal", type=Path, default=Path("cluster-campaign.jsonl"))
+    asked = parser.parse_args(words)
+    names = [name for name in SCENARIOS
+             if not asked.scenarios or name.partition(" ")[0] in asked.scenarios]  # fmt: skip
+    program, kwok = built(version_wanted()), built(DEFAULT)
+    if program is None or kwok is None:
+        print("no control plane is built: make plane (needs Go)", file=sys.stderr)
+        return 75
+    with ControlPlane(program, kwok=kwok) as plane:
+        for name in names:
+            runs = asked.innocent_runs if name in INNOCENT else asked.runs
+            play_all(plane, name, runs, asked.seed, asked.journal)
+    return summary(journal_of(asked.journal))
+
+
+def play_all(plane: ControlPlane, name: str, runs: int, seed: int, journal: Path) -> None:
+    while True:
+        done = [row for row in journal_of(journal)
+                if (row["scenario"], row["seed"]) == (name, seed)]  # fmt: skip
+        if len(done) >= runs:
+            return
+        number = len(done)
+        chance = random.Random(f"{name} {seed} {number}")
+        head = {"scenario": name, "seed": seed, "commit": commit(),
+                "kubernetes": version_wanted()}  # fmt: skip
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder, observed_scene(plane, Path(folder)) as scene:
+            rows = list(SCENARIOS[name](scene, chance, runs - number))
+            requests = scene.requests_per_death()
+            tail = {
+                "false_convictions": scene.false_convictions(),
+                "requests_per_death": None if requests is None else round(requests, 1),
+                "at_once": len(rows), "wall_seconds": round(time.monotonic() - began),
+            }  # fmt: skip
+        with open(journal, "a") as file:
+            for place, row in enumerate(rows):
+                line = json.dumps({**head, "run": number + place, **tail, **row})
+                file.write(line + "\n")
+                print(line, flush=True)
+
+
+def journal_of(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def commit() -> str:
+    """Of the sources that run; ``+`` where they differ from it."""
+    words = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def summary(rows: list[Row]) -> int:
+    """1: somebody was convicted wrongly."""
+    for name in dict.fromkeys(row["scenario"] for row in rows):
+        own = [row for row in rows if row["scenario"] == name]
+        false = sorted({one for row in own for one in row["false_convictions"]})
+        print(f"{name}: {len(own)} runs; convicted wrongly: {', '.join(false) or 'nobody'}")
+        if "convicted_after" in own[0]:
+            told = [row["convicted_after"] or 99 for row in own]
+            named = [row["named_seconds"] for row in own if row["named_seconds"] is not None]
+            print(f"  deaths until convicted: median {median(told):g}, p95 {upper(told):g}, "
+                  f"worst {max(told)}; named after {median(named)} s, worst {max(named)}"
+                  )  # fmt: skip
+    return int(any(row["false_convictions"] for row in rows))
+
+
+def upper(values: Sequence[float], share: float = 0.95) -> float:
+    """The least value that so many are not above (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(-(-len(ordered) * round(100 * share) // 100) - 1, 0)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Nodes end, fall silent and come back, and nobody did it: scenarios 7 to 9, 13 and 14.
+
+Scenario 4 is in ``test_cluster_observer.py``; ``scenario_campaign.py`` plays all of them often.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cluster.api_client import ApiError, Object
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.innocent_scenarios import (
+    busy_nodes,
+    companions,
+    planned_ends,
+    power_cycled_job,
+    silent_zone,
+)
+from tests.cluster.observed_cluster import counting
+from tests.cluster.observed_scene import ObservedScene, observed_scene
+from tests.cluster.slow_killer import node_report
+from tests.cluster.workloads import pods
+
+from seawall.cluster.objects.api_group import NODE_REPORT, path_of
+
+pytestmark = [
+    pytest.mark.cluster, pytest.mark.timeout(400),
+    pytest.mark.skipif(
+        not os.environ.get("SEAWALL_SCENARIOS"), reason="some minutes: make cluster-scenarios"
+    ),
+]  # fmt: skip
+
+CULPRITS_A_REPORT = 5
+
+
+@pytest.mark.parametrize(
+    "play", [silent_zone, companions, planned_ends, power_cycled_job, busy_nodes]
+)
+def test_nobody_innocent_is_convicted(
+    plane: ControlPlane, tmp_path: Path, play: Callable[[ObservedScene, random.Random], Object]
+) -> None:
+    with observed_scene(plane, tmp_path) as scene:
+        print(play(scene, random.Random(1)))
+        assert scene.convicted() == scene.right
+
+
+def test_an_agent_that_accuses_a_thousand_workloads_convicts_none(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    """It says so before its node dies, and of that one node; five at a time is what a report holds.
+    Whoever was bound to it may be suspected, for a while.
+    """
+    with observed_scene(plane, tmp_path) as scene:
+        pool = scene.pool("pool")
+        for number in range(10):
+            pool.deploy(f"app-{number}", 3)
+        pool.wait_until_running()
+        everybody = [pod for name in pool.workloads for pod in pods(scene.client, pool.space, name)]
+        (name, *_) = pool.nodes_of("app-0")
+        bound = {pod["metadata"]["labels"]["app"] for pod in everybody
+                 if pod["spec"]["nodeName"] == name}  # fmt: skip
+        path = path_of(NODE_REPORT, name)
+        scene.client.create(path_of(NODE_REPORT), node_report(scene.client, name, everybody[:5]))
+        for first in range(0, 1000, CULPRITS_A_REPORT):
+            accused = [everybody[(first + more) % len(everybody)]
+                       for more in range(CULPRITS_A_REPORT)]  # fmt: skip
+            scene.client.patch(path, node_report(scene.client, name, accused, first))
+        with pytest.raises(ApiError) as refused:
+            scene.client.patch(path, node_report(scene.client, name, everybody, 2000))
+        assert refused.value.status == 422
+        scene.nodes.die(name)
+        scene.wait_until(lambda: len(counting(scene.client)) == 1, 40, "it died")
+        # And then each of those that were bound to it, alone, which is what is believed.
+        for number, pod in enumerate(everybody):
+            report = node_report(scene.client, name, [pod], 3000 + number)
+            scene.client.patch(path, report)
+        time.sleep(5)
+        assert scene.convicted() == set()
+        assert {who for _, who in scene.clock.verdicts} <= bound

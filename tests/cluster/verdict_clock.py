@@ -1,0 +1,65 @@
+"""When things became visible in the API, by one clock, seen by a watch and not by asking often."""
+
+import contextlib
+import http.client
+import threading
+import time
+from collections.abc import Callable
+
+from tests.cluster.api_client import ApiError, Object
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.kwok_nodes import condition
+
+from seawall.cluster.objects.api_group import WORKLOAD_QUARANTINE, path_of
+
+WATCH_SECONDS = 900
+
+
+class VerdictClock:
+    """``with VerdictClock(plane) as clock``: monotonic seconds of what came since."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.silent: dict[str, float] = {}
+        """Of each node that the core said to be silent, the first time."""
+        self.verdicts: dict[tuple[str, str], dict[str, float]] = {}
+        """By namespace and name of the workload: each verdict, the first time."""
+        self.standing: dict[tuple[str, str], str] = {}
+        """What stands now."""
+        self.ended = threading.Event()
+
+    def __enter__(self) -> "VerdictClock":  # noqa: PYI034 - Self is of 3.11
+        for path, take in (
+            ("/api/v1/nodes", self.take_node), (path_of(WORKLOAD_QUARANTINE), self.take_verdict),
+        ):  # fmt: skip
+            threading.Thread(target=self.follow, args=(path, take), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+
+    def follow(self, path: str, take: Callable[[str, Object, float], None]) -> None:
+        """An API server that was away is watched again: its first events tell all there is."""
+        while not self.ended.wait(0.2):
+            with (
+                contextlib.suppress(OSError, ValueError, http.client.HTTPException, ApiError),
+                self.plane.client() as client,
+            ):
+                for event in client.watch(path, WATCH_SECONDS):
+                    if self.ended.is_set():
+                        return
+                    take(event["type"], event["object"], time.monotonic())
+
+    def take_node(self, kind: str, node: Object, at: float) -> None:
+        if kind != "DELETED" and condition(node) == "Unknown":
+            self.silent.setdefault(node["metadata"]["name"], at)
+
+    def take_verdict(self, kind: str, quarantine: Object, at: float) -> None:
+        workload = quarantine["spec"]["workload"]
+        place = (workload["namespace"], workload["name"])
+        verdict = (quarantine.get("status") or {}).get("verdict", "")
+        if kind == "DELETED":
+            self.standing.pop(place, None)
+        elif verdict:
+            self.standing[place] = verdict
+            self.verdicts.setdefault(place, {}).setdefault(verdict, at)
