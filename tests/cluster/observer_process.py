@@ -13,24 +13,23 @@ from pathlib import Path
 from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.custom_resources import install
+from tests.cluster.rendered_manifests import documents
 
 from seawall.cluster.objects.api_group import CUSTOM_KINDS, GROUP, VERSION, CustomKind, path_of
 
 REPOSITORY = Path(__file__).parents[2]
 NAMESPACE = "seawall"
-RIGHTS = [
-    ([""], ["nodes"], ["get", "list", "watch"]),
-    ([""], ["pods", "replicationcontrollers"], ["get", "list"]),
-    (["apps"], ["replicasets", "deployments", "statefulsets", "daemonsets"], ["get", "list"]),
-    (["batch"], ["jobs", "cronjobs"], ["get", "list"]),
-    ([GROUP], ["nodedeaths", "workloadquarantines"],
-     ["create", "delete", "get", "list", "patch", "update", "watch"]),
-    ([GROUP], ["nodereports"], ["delete", "get", "list", "watch"]),
-    ([GROUP], ["seawallpolicies"], ["get", "list", "watch"]),
-    ([GROUP], ["seawallpolicies/status", "workloadquarantines/status"], ["patch", "update"]),
-    (["events.k8s.io"], ["events"], ["create", "patch"]),
-    (["coordination.k8s.io"], ["leases"], ["create", "get", "update"]),
-]  # fmt: skip
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+INSTALLED = {
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "Role": f"{RBAC}/namespaces/{NAMESPACE}/roles",
+    "ValidatingAdmissionPolicy":
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding":
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+}  # fmt: skip
+"""What the plain manifests hold of an observer's rights and of what fences it in."""
+ACCOUNT = "seawall-observer"
 
 
 def ready_for_observers(client: ApiClient) -> None:
@@ -41,11 +40,10 @@ def ready_for_observers(client: ApiClient) -> None:
             client.delete(path_of(kind, one["metadata"]["name"]))
     create(client, "/api/v1/namespaces",
            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})  # fmt: skip
-    rules = [{"apiGroups": groups, "resources": resources, "verbs": verbs}
-             for groups, resources, verbs in RIGHTS]  # fmt: skip
-    create(client, "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-           {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "test-observer"}, "rules": rules})  # fmt: skip
+    for document in documents():
+        name = document["metadata"]["name"]
+        if document["kind"] in INSTALLED and (name == ACCOUNT or "quarantines" in name):
+            create(client, INSTALLED[document["kind"]], document)
 
 
 def watched_for_a_month(client: ApiClient) -> None:
@@ -68,7 +66,7 @@ def create(client: ApiClient, path: str, body: Object) -> None:
 class ObserverProcess:
     """``with ObserverProcess(plane, folder) as observer``."""
 
-    def __init__(self, plane: ControlPlane, folder: Path, account: str = "observer",
+    def __init__(self, plane: ControlPlane, folder: Path, account: str = ACCOUNT,
                  environment: Mapping[str, str] | None = None) -> None:  # fmt: skip
         self.plane, self.folder, self.account = plane, folder, account
         self.environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": "src", "POD_NAME": account,
@@ -86,13 +84,13 @@ class ObserverProcess:
             create(client, accounts, {"apiVersion": "v1", "kind": "ServiceAccount",
                                       "metadata": {"name": self.account}})  # fmt: skip
             subject = {"kind": "ServiceAccount", "name": self.account, "namespace": NAMESPACE}
-            role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                    "name": "test-observer"}  # fmt: skip
-            create(client, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-                "metadata": {"name": f"test-{self.account}"}, "roleRef": role,
-                "subjects": [subject],
-            })  # fmt: skip
+            for kind, place in (("ClusterRole", RBAC), ("Role", f"{RBAC}/namespaces/{NAMESPACE}")):
+                role = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ACCOUNT}
+                create(client, f"{place}/{kind.lower()}bindings", {
+                    "apiVersion": "rbac.authorization.k8s.io/v1", "kind": f"{kind}Binding",
+                    "metadata": {"name": f"test-{self.account}"}, "roleRef": role,
+                    "subjects": [subject],
+                })  # fmt: skip
             answer = client.create(
                 f"{accounts}/{self.account}/token",
                 {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
