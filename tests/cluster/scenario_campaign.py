@@ -22,7 +22,7 @@ from tests.cluster.innocent_scenarios import INNOCENT
 from tests.cluster.observed_scene import ObservedScene, observed_scene
 from tests.cluster.plane_build import DEFAULT, built, version_wanted
 
-POOLS = 5
+POOLS = 10
 """Hogs at a time, each in a stratum and a zone of its own."""
 Row = dict[str, Any]
 
@@ -54,7 +54,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--innocent-runs", type=int, default=3, help="of those without a culprit")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--journal", type=Path, default=Path("cluster-campaign.jsonl"))
+    parser.add_argument("--summary", action="store_true", help="of the journal; nothing is run")
     asked = parser.parse_args(words)
+    if asked.summary:
+        return summary(journal_of(asked.journal))
     names = [name for name in SCENARIOS
              if not asked.scenarios or name.partition(" ")[0] in asked.scenarios]  # fmt: skip
     program, kwok = built(version_wanted()), built(DEFAULT)
