@@ -139,6 +139,33 @@ def test_nodes_that_people_reset_accuse_nobody() -> None:
     assert judged(row)["hog"].state is SuspicionState.CONVICTED
 
 
+AMPLE = (NodeEvidence(EvidenceKind.MEMORY_AMPLE),)
+OTHER = (NodeEvidence(EvidenceKind.OTHER_CAUSE),)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "record", "deaths"),
+    [
+        (7, None, 3), (40, None, 3), (60, None, 4),
+        (7, AMPLE, 3), (40, AMPLE, 3), (60, AMPLE, 4),
+        (7, OTHER, 3), (40, OTHER, 4), (60, OTHER, 4),
+    ],
+)  # fmt: skip
+def test_power_cycles_that_nobody_announced_look_like_deaths(
+    nodes: int, record: tuple[NodeEvidence, ...] | None, deaths: int
+) -> None:
+    """A limit, and docs/limits.md says so: 45 s apart, each silent for as long as a boot takes."""
+    judge = ClusterJudge()
+    judge.watch_from(0.0)
+    hours = 30 * 24.0
+    for number in range(1, deaths + 1):
+        assert "convicted" not in {one.state.value for one in judge.suspicions(hours * HOUR)}
+        hours += 45 / 3600
+        judge.add(death(number, hours, [workload("hung", nodes)], record=record))
+    (said,) = judge.suspicions(hours * HOUR)
+    assert said.state is SuspicionState.CONVICTED
+
+
 @pytest.mark.parametrize(
     ("bound", "policy", "words"),
     [
