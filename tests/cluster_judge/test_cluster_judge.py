@@ -6,6 +6,7 @@ import pytest
 from tests.cluster_judge.node_deaths import HOG, HOUR, about, death, workload
 
 from seawall.cluster.judge.cluster_judge import (
+    CONTRADICTED,
     ClusterJudge,
     JudgePolicy,
     SuspicionState,
@@ -139,21 +140,8 @@ def test_nodes_that_people_reset_accuse_nobody() -> None:
     assert judged(row)["hog"].state is SuspicionState.CONVICTED
 
 
-AMPLE = (NodeEvidence(EvidenceKind.MEMORY_AMPLE),)
-OTHER = (NodeEvidence(EvidenceKind.OTHER_CAUSE),)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "record", "deaths"),
-    [
-        (7, None, 3), (40, None, 3), (60, None, 4),
-        (7, AMPLE, 3), (40, AMPLE, 3), (60, AMPLE, 4),
-        (7, OTHER, 3), (40, OTHER, 4), (60, OTHER, 4),
-    ],
-)  # fmt: skip
-def test_power_cycles_that_nobody_announced_look_like_deaths(
-    nodes: int, record: tuple[NodeEvidence, ...] | None, deaths: int
-) -> None:
+@pytest.mark.parametrize(("nodes", "deaths"), [(7, 3), (40, 3), (60, 4)])
+def test_power_cycles_that_nobody_announced_look_like_deaths(nodes: int, deaths: int) -> None:
     """A limit, and docs/limits.md says so: 45 s apart, each silent for as long as a boot takes."""
     judge = ClusterJudge()
     judge.watch_from(0.0)
@@ -161,9 +149,30 @@ def test_power_cycles_that_nobody_announced_look_like_deaths(
     for number in range(1, deaths + 1):
         assert "convicted" not in {one.state.value for one in judge.suspicions(hours * HOUR)}
         hours += 45 / 3600
-        judge.add(death(number, hours, [workload("hung", nodes)], record=record))
+        judge.add(death(number, hours, [workload("hung", nodes)]))
     (said,) = judge.suspicions(hours * HOUR)
     assert said.state is SuspicionState.CONVICTED
+
+
+@pytest.mark.parametrize("kind", [EvidenceKind.MEMORY_AMPLE, EvidenceKind.OTHER_CAUSE])
+def test_whose_nodes_say_that_they_died_of_something_else_is_suspected_at_most(
+    kind: EvidenceKind,
+) -> None:
+    """As soon as the nodes are back, and their records with them."""
+    record = (NodeEvidence(kind),)
+    hours = [45 / 3600 * number for number in range(40)]
+    row = [under_the_hog(number, at, record=record) for number, at in enumerate(hours)]
+    said = judged(row)["hog"]
+    assert said.state is SuspicionState.SUSPECTED
+    assert said.score_log10 > said.threshold_log10, "nothing else holds the judge back"
+    assert said.why_not == CONTRADICTED
+    one = [under_the_hog(0, hours[0]), *row[1:]]
+    assert judged(one)["hog"].state is SuspicionState.SUSPECTED, "nobody is convicted by one node"
+    two = [under_the_hog(0, hours[0]), under_the_hog(1, hours[1]), *row[2:]]
+    assert judged(two)["hog"].state is SuspicionState.CONVICTED
+    short = [under_the_hog(number, at, record=(*record, *about(EvidenceKind.POSSIBLE, "hog")))
+             for number, at in enumerate(hours)]  # fmt: skip
+    assert judged(short)["hog"].state is SuspicionState.CONVICTED
 
 
 @pytest.mark.parametrize(

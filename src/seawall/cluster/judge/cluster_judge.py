@@ -50,6 +50,11 @@ LOCKSTEP_LEAST_DOMAINS: Final = 3
 CHANCE_MOST: Final = 0.01
 """While somebody kills nodes, a workload on a fifth of them is on three dead ones by chance, and
 the background that the test knows is not theirs.  So the deaths must be no coincidence either."""
+CONTRADICTED: Final = (
+    "its nodes' own records say that memory was ample, or another cause: "
+    "nodes of a job that hangs, reset by hand, look the same"
+)
+"""Of all its dead nodes but one: a workload that kills by a driver is suspected, and no more."""
 HOURS_PER_YEAR: Final = 8766.0
 LEAST_DEATHS_PER_NODE_YEAR: Final = 0.5
 LEAST_KEYS_PER_DEATH: Final = 40.0
@@ -437,6 +442,8 @@ class ClusterJudge:
             if chance > CHANCE_MOST:
                 state = SuspicionState.SUSPECTED
                 why = f"as many of its nodes would die by chance in {100 * chance:.1f} of 100 cases"
+            elif len({row.death.node for row in counted.rows if not row.death.is_contradicted}) < 2:
+                state, why = SuspicionState.SUSPECTED, CONTRADICTED
         elif _is_lockstep(counted.rows):
             state = SuspicionState.SUSPECTED
             why = "its nodes died in one moment: a fault of fabric or storage looks the same"

@@ -111,6 +111,13 @@ class NodeDeath:
         return self.kind is DeathKind.SILENT or self.was_short
 
     @property
+    def is_contradicted(self) -> bool:
+        """Its own record says that it died of something else than memory."""
+        kinds = {line.kind for line in self.statements()}
+        against = {EvidenceKind.MEMORY_AMPLE, EvidenceKind.OTHER_CAUSE}
+        return bool(kinds & against) and not self.was_short
+
+    @property
     def was_short(self) -> bool:
         """Its own record says that memory ran out."""
         about = (EvidenceKind.PROVED, EvidenceKind.POSSIBLE, EvidenceKind.OOM_LINE)
