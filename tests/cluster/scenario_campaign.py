@@ -119,7 +119,7 @@ def summary(rows: list[Row]) -> int:
             told = [row["convicted_after"] or 99 for row in own]
             named = [row["named_seconds"] for row in own if row["named_seconds"] is not None]
             print(f"  deaths until convicted: median {median(told):g}, p95 {upper(told):g}, "
-                  f"worst {max(told)}; named after {median(named)} s, worst {max(named)}"
+                  f"worst {max(told)}; named after {median(named):.2f} s, worst {max(named)}"
                   )  # fmt: skip
     return int(any(row["false_convictions"] for row in rows))
 
