@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from tests.cluster.api_client import ApiClient, Object
 from tests.cluster.kwok_nodes import KwokNodes
 from tests.cluster.node_pool import POOL_LABEL, NodePool
-from tests.cluster.observed_cluster import counting, silent
+from tests.cluster.observed_cluster import silent
 from tests.cluster.observed_scene import ObservedScene
 from tests.cluster.observer_process import objects
 from tests.cluster.slow_killer import SlowKiller
@@ -98,7 +98,7 @@ def api_server_away(scene: ObservedScene, chance: random.Random) -> Object:
     scene.wait_until(lambda: not silent(scene.client), 60, "all nodes are Ready")
     time.sleep(65)  # what was seen in the first minute would count by now
     assert objects(scene.client, NODE_DEATH) == []
-    assert scene.clock.verdicts == {}
+    assert scene.said() == {}
     assert resumed < 30
     return {"resumed_seconds": round(resumed, 1)}
 
@@ -160,8 +160,10 @@ def companions(scene: ObservedScene, chance: random.Random) -> Object:
             scene.wait_until(lambda: pool.nodes_of("hog") == pool.nodes_of("shadow"), 60,
                              "the shadow is where hog is")  # fmt: skip
             killer.kill()
-            scene.wait_until(lambda number=number: len(counting(scene.client)) == number, 60,
-                             f"{number} deaths")  # fmt: skip
+            scene.wait_until(
+                lambda number=number: len(deaths_of(scene.client, pool)) == number, 60,
+                f"{number} deaths",
+            )  # fmt: skip
         scene.wait_until(lambda: scene.clock.standing.get(hog) == "inseparable", 10, "both stand")
         assert scene.clock.standing.get(shadow) == "inseparable"
         assert scene.convicted() == set()
@@ -170,7 +172,7 @@ def companions(scene: ObservedScene, chance: random.Random) -> Object:
         scene.wait_until(lambda: scene.clock.standing.get(hog) == "convicted", 60, "it is named")
     time.sleep(3)
     assert scene.clock.standing.get(shadow) not in {"convicted", "inseparable"}
-    assert (pool.space, "monitor") not in scene.clock.verdicts
+    assert (pool.space, "monitor") not in scene.said()
     return {"nodes_lost": len(killer.killed)}
 
 
@@ -218,7 +220,7 @@ def planned_ends(scene: ObservedScene, chance: random.Random) -> Object:
     found = phases(scene.client, pool)
     assert set(found) == {DeathPhase.PLANNED}
     assert len(found) == 14, "two were taken away while they were Ready"
-    assert scene.clock.verdicts == {}
+    assert scene.said() == {}
     return {"planned": len(found)}
 
 
@@ -242,7 +244,7 @@ def power_cycled_job(scene: ObservedScene, chance: random.Random) -> Object:
     assert sorted(one.node for one in found) == sorted(victims)
     planned = [one for one in found if one.phase is DeathPhase.PLANNED]
     assert sorted(one.node for one in planned) == sorted(victims[3:])
-    assert scene.clock.verdicts == {}
+    assert scene.said() == {}
     return {"resets": len(found) - len(planned), "planned": len(planned)}
 
 
@@ -268,7 +270,7 @@ def busy_nodes(scene: ObservedScene, chance: random.Random) -> Object:
         time.sleep(INCIDENT_SECONDS)
     scene.wait_until(lambda: len(deaths_of(scene.client, pool)) == len(died), 40, "all are seen")
     time.sleep(3)
-    suspected = sum("suspected" in said for said in scene.clock.verdicts.values())
+    suspected = sum("suspected" in said for said in scene.said().values())
     return {"busy": sum(name in busy for name in died), "deaths": len(died),
             "suspected": suspected}  # fmt: skip
 
@@ -278,3 +280,5 @@ INNOCENT: dict[str, Callable[[ObservedScene, random.Random], Object]] = {
     "8 companions": companions, "9 planned ends": planned_ends,
     "13 power-cycled job": power_cycled_job, "14 busy nodes": busy_nodes,
 }  # fmt: skip
+TOGETHER = ("8 companions", "9 planned ends", "13 power-cycled job", "14 busy nodes")
+"""They play in pools of their own, and may share a cluster."""

@@ -34,7 +34,7 @@ def add_nodes(client: ApiClient, nodes: KwokNodes, count: int = NODES,
     kind = hardware or Hardware()
     names: list[str] = []
     for _ in range(count):
-        labels = {**kind.labels, RACK: f"rack-{len(nodes.names)}"}
+        labels = {**kind.labels, RACK: f"rack-{prefix}-{len(nodes.names)}"}
         names += nodes.add(1, replace(kind, labels=labels), prefix)
     wait_until(lambda: untainted(client) >= set(names), 60, f"{count} nodes have no taint")
     return names

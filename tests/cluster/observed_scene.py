@@ -25,7 +25,10 @@ from tests.cluster.waiting import wait_until
 
 @dataclass
 class ObservedScene:
-    """``right``: who is to be convicted, by namespace and name; all others are innocent."""
+    """``right``: who is to be convicted, by namespace and name; all others are innocent.
+
+    One of several that play in the same cluster has a ``prefix``, and sees its own pools alone.
+    """
 
     plane: ControlPlane
     client: ApiClient
@@ -34,15 +37,21 @@ class ObservedScene:
     clock: VerdictClock
     pools: list[NodePool] = field(default_factory=list)
     right: set[tuple[str, str]] = field(default_factory=set)
+    prefix: str = ""
 
     def pool(self, name: str, size: int = 24, zone: str = "") -> NodePool:
-        pool = NodePool(self.client, self.nodes, name, size, zone)
+        pool = NodePool(self.client, self.nodes, f"{self.prefix}{name}", size, zone)
         self.pools.append(pool)
         return pool
 
+    def said(self) -> dict[tuple[str, str], dict[str, float]]:
+        """Verdicts at any time, even if they were taken back."""
+        spaces = {pool.space for pool in self.pools}
+        return {who: said for who, said in list(self.clock.verdicts.items())
+                if not self.prefix or who[0] in spaces}  # fmt: skip
+
     def convicted(self) -> set[tuple[str, str]]:
-        """At any time, even if it was taken back."""
-        return {who for who, said in self.clock.verdicts.items() if "convicted" in said}
+        return {who for who, said in self.said().items() if "convicted" in said}
 
     def false_convictions(self) -> list[str]:
         return sorted(f"{space}/{name}" for space, name in self.convicted() - self.right)

@@ -5,20 +5,23 @@ line of JSON for each run; what stands in the journal is not run again, and coun
 """
 
 import argparse
+import contextlib
 import json
 import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.culprit_scenarios import DELIVERED, chases
-from tests.cluster.innocent_scenarios import INNOCENT
+from tests.cluster.innocent_scenarios import INNOCENT, TOGETHER
 from tests.cluster.observed_scene import ObservedScene, observed_scene
 from tests.cluster.plane_build import DEFAULT, built, version_wanted
 
@@ -65,6 +68,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print("no control plane is built: make plane (needs Go)", file=sys.stderr)
         return 75
     with ControlPlane(program, kwok=kwok) as plane:
+        together = [name for name in names if name in TOGETHER]
+        play_together(plane, together, asked.innocent_runs, asked.seed, asked.journal)
         for name in names:
             runs = asked.innocent_runs if name in INNOCENT else asked.runs
             play_all(plane, name, runs, asked.seed, asked.journal)
@@ -73,28 +78,69 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def play_all(plane: ControlPlane, name: str, runs: int, seed: int, journal: Path) -> None:
     while True:
-        done = [row for row in journal_of(journal)
-                if (row["scenario"], row["seed"]) == (name, seed)]  # fmt: skip
-        if len(done) >= runs:
+        number = done(journal, name, seed)
+        if number >= runs:
             return
-        number = len(done)
         chance = random.Random(f"{name} {seed} {number}")
-        head = {"scenario": name, "seed": seed, "commit": commit(),
-                "kubernetes": version_wanted()}  # fmt: skip
-        began = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder, observed_scene(plane, Path(folder)) as scene:
-            rows = list(SCENARIOS[name](scene, chance, runs - number))
-            requests = scene.requests_per_death()
-            tail = {
-                "false_convictions": scene.false_convictions(),
-                "requests_per_death": None if requests is None else round(requests, 1),
-                "at_once": len(rows), "wall_seconds": round(time.monotonic() - began),
-            }  # fmt: skip
-        with open(journal, "a") as file:
-            for place, row in enumerate(rows):
-                line = json.dumps({**head, "run": number + place, **tail, **row})
-                file.write(line + "\n")
-                print(line, flush=True)
+        with written(plane, journal, seed) as (scene, rows):
+            played = SCENARIOS[name](scene, chance, runs - number)
+            rows += [{"scenario": name, "run": number + place, **row}
+                     for place, row in enumerate(played)]  # fmt: skip
+
+
+def play_together(
+    plane: ControlPlane, names: Sequence[str], runs: int, seed: int, journal: Path
+) -> None:
+    """Ten at a time in one cluster, each in a pool of its own and with a view of that alone."""
+    due = [(name, number) for number in range(runs) for name in names
+           if number >= done(journal, name, seed)]  # fmt: skip
+    for first in range(0, len(due), POOLS):
+        some = due[first : first + POOLS]
+        with (
+            written(plane, journal, seed) as (scene, rows),
+            ThreadPoolExecutor(max_workers=POOLS) as threads,
+        ):
+            rows += threads.map(lambda one: play_one(scene, seed, *one), some)
+
+
+def play_one(scene: ObservedScene, seed: int, name: str, number: int) -> Row:
+    with scene.plane.client() as client:
+        view = replace(
+            scene, client=client, pools=[], prefix=f"n{name.split(maxsplit=1)[0]}-{number}-"
+        )
+        try:
+            row = INNOCENT[name](view, random.Random(f"{name} {seed} {number}"))
+        finally:
+            scene.pools.extend(view.pools)
+        wrong = [f"{space}/{who}" for space, who in sorted(view.convicted() - view.right)]
+        return {"scenario": name, "run": number, **row, "false_convictions": wrong}
+
+
+@contextlib.contextmanager
+def written(
+    plane: ControlPlane, journal: Path, seed: int
+) -> Iterator[tuple[ObservedScene, list[Row]]]:
+    """A scene, and a list whose rows are written down when it is over."""
+    rows: list[Row] = []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, observed_scene(plane, Path(folder)) as scene:
+        yield scene, rows
+        requests = scene.requests_per_death()
+        tail = {
+            "seed": seed, "commit": commit(), "kubernetes": version_wanted(),
+            "false_convictions": scene.false_convictions(),
+            "requests_per_death": None if requests is None else round(requests, 1),
+            "at_once": len(rows), "wall_seconds": round(time.monotonic() - began),
+        }  # fmt: skip
+    with open(journal, "a") as file:
+        for row in rows:
+            line = json.dumps({**tail, **row})
+            file.write(line + "\n")
+            print(line, flush=True)
+
+
+def done(journal: Path, name: str, seed: int) -> int:
+    return sum((row["scenario"], row["seed"]) == (name, seed) for row in journal_of(journal))
 
 
 def journal_of(path: Path) -> list[Row]:
