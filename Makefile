@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-scenarios cluster-campaign guard-nodes guard-pairs marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-scenarios cluster-campaign guard-nodes guard-pairs last-gasp marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -113,6 +113,11 @@ campaign: $(VENV)/dev.ready
 # Two and three culprits at once on emulated nodes, with the guard and without: two hours.
 guard-pairs: $(VENV)/dev.ready
 	$(BIN)/python -m tests.kernels.guard_pairs --journal guard-pairs.jsonl
+
+# How often the agent is heard from an emulated node that dies: an hour or two; needs Go once.
+last-gasp: plane
+	tests/install_system_packages
+	$(BIN)/python -m tests.kernels.last_gasp --journal last-gasp.jsonl
 
 # The black box on a disk that loses its cache: some twenty minutes.
 power-cuts: $(VENV)/dev.ready

@@ -37,7 +37,9 @@ class Node:
     def __init__(
         self, image: vm.Image, folder: Path, job: str, disks: Sequence[VolatileDisk],
         *, files: Mapping[str, bytes], memory_mib: int = 512, root_iops: int | None = None,
+        options: Sequence[str] = (),
     ) -> None:  # fmt: skip
+        """``options``: more of QEMU's; a drive among them is the first behind ``disks``."""
         self.lines: list[tuple[float, str]] = []
         """Stamps are this host's monotonic clock, after the line was read."""
         vm._write_job(folder / "job.tar", {"job.sh": job.encode(), **files})
@@ -45,11 +47,11 @@ class Node:
             back.truncate(1 << 20)
         throttle = f",throttling.iops-total={root_iops}" if root_iops else ""
         command = [
-            *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
+            *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", vm.CPU, "-smp", "2",
             "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot",
             "-display", "none", "-serial", "stdio",
             "-kernel", image.kernel, "-initrd", str(image.initramfs),
-            "-append", "console=ttyS0 quiet loglevel=4 panic=-1 psi=1 node.cgroup=v2",
+            "-append", f"{vm.KERNEL_WORDS} node.cgroup=v2",
             "-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on{throttle}",
             "-drive", f"file={folder / 'job.tar'},if=virtio,format=raw,readonly=on",
             "-drive", f"file={folder / 'back.raw'},if=virtio,format=raw",
@@ -58,7 +60,10 @@ class Node:
             # No cache of this host's, and a write cache that the guest sees and has to flush.
             command += ["-drive", f"file=nbd:unix:{disk.path},if=virtio,format=raw,cache=none"]
         self._vm = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            [*command, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         self._said = folder / "console"
         """To look at while it runs."""
@@ -91,6 +96,15 @@ class Node:
                 break
             time.sleep(0.02)
         raise TimeoutError(f"no {text!r} within {seconds:.0f} s\n{self.console[-3000:]}")
+
+    @property
+    def has_ended(self) -> bool:
+        """QEMU is gone: it panicked, or shut down."""
+        return self._vm.poll() is not None
+
+    def stamp_of(self, text: str) -> float | None:
+        """Of the first line so far that has ``text``; None: there is none."""
+        return next((stamp for stamp, line in list(self.lines) if text in line), None)
 
     @property
     def console(self) -> str:

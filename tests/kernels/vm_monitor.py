@@ -28,6 +28,20 @@ def places(monitor: Path) -> list[str]:
         return [f"QEMU's monitor: {str(error) or 'no answer'}"]
 
 
+def pause(monitor: Path) -> None:
+    """All processors of the VM stand still from now on, and nobody in it knows; QMPError."""
+    asyncio.run(_pause(str(monitor)))
+
+
+async def _pause(monitor: str) -> None:
+    client = QMPClient()
+    await asyncio.wait_for(client.connect(monitor), _WAIT_SECONDS)
+    try:
+        await asyncio.wait_for(client.execute("stop"), _WAIT_SECONDS)
+    finally:
+        await asyncio.wait_for(client.disconnect(), _WAIT_SECONDS)
+
+
 async def _places(monitor: str) -> list[str]:
     client = QMPClient()
     await asyncio.wait_for(client.connect(monitor), _WAIT_SECONDS)
