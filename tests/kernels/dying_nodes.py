@@ -29,7 +29,7 @@ from tests.cluster.control_plane import ControlPlane, Times
 from tests.cluster.kwok_nodes import LEASES, Hardware, condition, lease, node, ready, remove
 from tests.cluster.test_agent import REPORTS, install, token_of
 from tests.cluster.workloads import namespace
-from tests.kernels import vm, vm_monitor
+from tests.kernels import guard_node, vm, vm_monitor
 from tests.kernels.guard_node import (
     GUARD,
     GUEST,
@@ -83,13 +83,20 @@ ip addr add 10.0.2.15/24 dev eth0 && ip link set eth0 up && ip route add default
 mkdir -p /mnt/box /var/log/pods
 mount -t ext4 /dev/vdd /mnt/box
 mkdir -p -m 700 /mnt/box/blackbox
-cp ca.crt token kubelet-token /run/
+cp ca.crt token /run/
+cp ca.crt kubelet-token kubelet_lease.py /opt/kubelet/
 """
 _LOADS_MODULES = "insmod af_packet_diag.ko\n"
 _REBORN = """
 echo "reborn"
 exec /bin/seawall AGENT
 """
+
+
+def add_to_image(root: Path) -> None:
+    """With an interpreter of its own for the kubelet's stand-in."""
+    guard_node.add_to_image(root)
+    vm.install_python(root / "opt/kubelet")
 
 
 @dataclass(frozen=True)
@@ -121,9 +128,9 @@ def drawn(kind: str, seed: int) -> Death:
     chance = random.Random(f"{kind} {seed}")
     mix = chance.choice(MIXES)
     if kind == "thrash":
-        rate, room = chance.choice((40, 100, 160)), chance.choice((8, 16, 24))
+        rate, room = chance.choice((40, 100, 160)), chance.choice((4, 8, 12))
         loads = (*SERVICES, *AT_WORK, *programs(4, 10), fill("rings", room, rate))
-        return Death(kind, seed, loads, mix, rate, room, chance.choice((500, 1000, 1500)))
+        return Death(kind, seed, loads, mix, rate, room, chance.choice((300, 500, 800)))
     rate = chance.choice((20, 40, 80, 160))
     if kind == "oom-panic":
         hog = culprit("hog", OWN, "anonymous", ENDLESS, str(rate), "GO", limit_mib=1400)
@@ -220,7 +227,7 @@ class DyingNodes:
             "how": death.kind, "guard": killer_spec(GUARD),
             "agent": killer_spec(self.agent(death.node)),
             "loads": Scenario(death.kind, death.loads, mix=death.mix).spec()["loads"],
-            "kubelet": [HOST, port, "/run/ca.crt", "/run/kubelet-token", death.node],
+            "kubelet": [HOST, port, "/ca.crt", "/kubelet-token", death.node],
         }  # fmt: skip
         files["spec.json"] = json.dumps(spec).encode()
         return {**files, **self.network_files(token)}

@@ -24,10 +24,17 @@ from tests.cluster.audit_log import Request
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.plane_build import DEFAULT, TAGS, built, version_wanted
 from tests.kernels import built_modules, vm
-from tests.kernels.dying_nodes import KINDS, TIMES, Death, DyingNodes, Seen, wanted
+from tests.kernels.dying_nodes import (
+    KINDS,
+    TIMES,
+    Death,
+    DyingNodes,
+    Seen,
+    add_to_image,
+    wanted,
+)
 from tests.kernels.guard_boots import say
 from tests.kernels.guard_campaign import CONFIDENCE, bound, commit, read_journal
-from tests.kernels.guard_node import add_to_image
 
 AIM = 0.95
 ENDS = ("panic", "frozen", "silent")
@@ -71,9 +78,12 @@ def row_of(seen: Seen) -> dict[str, Any]:
 def times_of(seen: Seen) -> dict[str, Any]:
     go = at_of(seen, "=== go")[0]
     hog, offset = hog_of(seen), clock_offset(seen)
-    evidence = [float(page[1]) + offset for _, page in matches(seen, _RUNS_OUT)]
+    evidence = [float(page[1]) + offset for at, page in matches(seen, _RUNS_OUT) if at >= go]
     verdicts = [float(one[1]) + offset for _, one in matches(seen, _VERDICT) if hog in one[2]]
-    good = [(unix(one.time), one) for one in seen.requests if one.status in DELIVERED]
+    good = [
+        (at, one) for one in seen.requests
+        if one.status in DELIVERED and (at := unix(one.time)) >= go
+    ]  # fmt: skip
     distress = [(at, one) for at, one in good if is_distress(one)]
     before = [(at, one) for at, one in distress if at < seen.died_at]
     named = [(at, one) for at, one in before if culprit_words(one, hog)]
@@ -96,7 +106,7 @@ def times_of(seen: Seen) -> dict[str, Any]:
             for _, request in distress for one in culprits(request) if one["podUID"] != hog
         },
         "reports": len(distress), "requests": len(good),
-        "refused": len(seen.requests) - len(good),
+        "refused": sum(one.status not in DELIVERED for one in seen.requests),
         "last_word": round(seen.died_at - max(at for at, _ in good), 2) if good else None,
         "last_lease": round(max(leases) - go, 2) if leases else None,
         "after_not_ready": None if seen.not_ready_at is None
@@ -201,17 +211,27 @@ def programs() -> tuple[Path, Path] | str:
     return program, kwok
 
 
+def keep(seen: Seen, folder: Path) -> None:
+    """The whole console, by Unix seconds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"{at:.2f} {line}\n" for at, line in seen.lines)
+    (folder / f"{seen.death.node}.console").write_text(lines)
+
+
 def run_all(
-    nodes: DyingNodes, deaths: Sequence[Death], vms: int, until: float, post_mortems: int
+    nodes: DyingNodes, deaths: Sequence[Death], given: argparse.Namespace, until: float
 ) -> Iterator[dict[str, Any]]:
-    """``post_mortems``: of each kind the first so many boot again."""
+    """As they come; ``until``: monotonic time after which no boot begins."""
 
     def run(death: Death) -> dict[str, Any] | None:
         if time.monotonic() > until:
             return None
-        return row_of(nodes.run(death, is_reborn=death.seed <= post_mortems))
+        seen = nodes.run(death, is_reborn=death.seed <= given.post_mortems)
+        if given.keep:
+            keep(seen, given.keep)
+        return row_of(seen)
 
-    with ThreadPoolExecutor(vms) as pool:
+    with ThreadPoolExecutor(given.vms) as pool:
         for done in as_completed([pool.submit(run, death) for death in deaths]):
             if row := done.result():
                 yield row
@@ -221,6 +241,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=42)
     parser.add_argument("--journal", type=Path, help="a line of JSON for each; is gone on with")
+    parser.add_argument("--keep", type=Path, help="a folder for consoles")
     parser.add_argument("--kind", choices=KINDS, help="this one alone")
     parser.add_argument("--vms", type=int, default=2, help="at a time; one has two CPUs")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no boot after that")
@@ -241,7 +262,7 @@ def main() -> int:
         ControlPlane(found[0], TIMES, kwok=found[1]) as plane,
     ):
         nodes = DyingNodes(plane, vm.build_image(Path(folder) / "image", add_to_image))
-        for row in run_all(nodes, left, given.vms, until, given.post_mortems):
+        for row in run_all(nodes, left, given, until):
             rows.append(row)
             say(f"{len(rows):3} {json.dumps({k: v for k, v in row.items() if k != 'console'})}")
             if given.journal:

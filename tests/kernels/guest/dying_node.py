@@ -28,11 +28,13 @@ from seawall.problems import ParseProblem
 
 PAGE = Path("/run/seawall/status.json")
 LOOK_SECONDS, TELL_SECONDS = 0.1, 1.0
-READY_SECONDS, SETTLE_SECONDS = 60, 3.0
+READY_SECONDS, SETTLE_SECONDS, PEACE_SECONDS = 60, 3.0, 3.0
 MCL_CURRENT_FUTURE = 3
 MIN_MIB = {"/seawall-guard.service": 96, "/seawall-agent.service": 32}
 """As ``MemoryMin=`` of the units has it."""
 AGENT = "/seawall-agent.service"
+KUBELET_ROOT = "/opt/kubelet"
+"""Its own copy of the interpreter: that of the others is locked in memory by guard and agent."""
 
 
 def say(text: str) -> None:
@@ -67,6 +69,7 @@ class GuardWords:
     def __init__(self) -> None:
         self._mark, self._told = (0, 0), ""
         self._journal = NewLines(JOURNAL)
+        self.is_well = False
 
     def tell(self) -> None:
         with suppress(OSError, ParseProblem):
@@ -80,6 +83,7 @@ class GuardWords:
                 say(f"verdict {at:.3f} {' '.join(one.pod_uid for one in said.proved)}")
 
     def _tell_page(self, page: GuardPage) -> None:
+        self.is_well = page.state == "peace"
         words = f"{page.state} {'running-out' if is_running_out(page) else 'well'}"
         if words != self._told:
             self._told = words
@@ -95,6 +99,7 @@ class DyingNode:
         self.hog = next(load for load in self.loads if load.row["is_culprit"])
         self.guard, self.agent = Killer(spec["guard"]), Killer(spec["agent"])
         self.agent_log = NewLines(self.agent.log)
+        self.words = GuardWords()
         self.memory = Memory()
         self.short_at = 0.0
         self.has_ended_itself = False
@@ -108,8 +113,9 @@ class DyingNode:
         guard_tree.write(guard_tree.ROOT / AGENT[1:] / "pids.max", "24")
         if not self.guard.start():
             say("NOT READY: the guard\n" + self.guard.log.read_text()[-2000:])
-        self.agent.spawn()
         self.begin_kubelet()
+        self.wait_for_peace()
+        self.agent.spawn()
         until = time.monotonic() + READY_SECONDS
         while time.monotonic() < until and not self.is_ready():
             time.sleep(0.1)
@@ -117,6 +123,15 @@ class DyingNode:
         if not self.is_ready():
             say(f"NOT READY: {late}, {self.agent.log.read_text()[-2000:]}")
         time.sleep(SETTLE_SECONDS)
+
+    def wait_for_peace(self) -> None:
+        """While pods start the node looks as if it ran out, for once."""
+        until = peace = time.monotonic() + READY_SECONDS
+        while (now := time.monotonic()) < min(until, peace):
+            self.words.tell()
+            is_well = self.words.is_well and all(one.is_ready() for one in self.loads)
+            peace = min(peace, now + PEACE_SECONDS) if is_well else until
+            time.sleep(0.1)
 
     def is_ready(self) -> bool:
         text = self.agent.log.read_text()
@@ -128,13 +143,15 @@ class DyingNode:
             return
         guard_tree.enter(KUBELET)
         guard_tree.write(Path("/proc/self/oom_score_adj"), "-999")
+        os.chroot(KUBELET_ROOT)
+        os.chdir("/")
         os.execv(PYTHON[0], [*PYTHON, "kubelet_lease.py", *self.spec["kubelet"]])
 
     def watch(self) -> None:
-        words, told = GuardWords(), 0.0
+        told = 0.0
         while True:
             now = time.monotonic()
-            words.tell()
+            self.words.tell()
             for line in self.agent_log.read():
                 say(f"agent: {line.decode(errors='replace')}")
             if now >= told + TELL_SECONDS:
