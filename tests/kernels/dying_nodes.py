@@ -128,6 +128,8 @@ def drawn(kind: str, seed: int) -> Death:
     chance = random.Random(f"{kind} {seed}")
     mix = chance.choice(MIXES)
     if kind == "thrash":
+        if mix == "hog best effort":
+            mix = "hog guaranteed"  # the kernel would end it first, and the node would live
         rate, room = chance.choice((40, 100, 160)), chance.choice((4, 8, 12))
         loads = (*SERVICES, *AT_WORK, *programs(4, 10), fill("rings", room, rate))
         return Death(kind, seed, loads, mix, rate, room, chance.choice((300, 500, 800)))
@@ -287,6 +289,8 @@ def follow(
     while time.monotonic() < until:
         if machine.has_ended:
             return "panic", end_of(machine), None
+        if machine.stamp_of("the hog is gone"):
+            break
         if death.kind == "freeze" and machine.stamp_of("ends now: freeze"):
             vm_monitor.pause(monitor)
             return "frozen", time.monotonic(), None

@@ -157,6 +157,8 @@ class DyingNode:
             if now >= told + TELL_SECONDS:
                 told = now
                 say(f"clock {time.time():.3f} available {meminfo()['MemAvailable'] >> 20}")
+                if not self.hog.pod.processes():
+                    say("the hog is gone")
             self.memory.look()
             if self.memory.short and not self.short_at:
                 self.short_at = self.memory.short[0][0]
