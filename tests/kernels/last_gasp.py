@@ -14,6 +14,7 @@ import re
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -44,6 +45,7 @@ _HOG = re.compile(r"hog ([0-9a-f-]{36})")
 _CLOCK = re.compile(r"clock (\d+\.\d{3}) available \d+")
 _RUNS_OUT = re.compile(r"page (\d+\.\d{3}) \w+ running-out \d+")
 _SHORT = re.compile("short")
+_OOM_BY = re.compile(r"panic_on_oom is enabled\n.* Comm: (\S+) ")
 _VERDICT = re.compile(r"verdict (\d+\.\d{3}) ([0-9a-f -]*)")
 
 # --- judging ---------------------------------------------------------------------------
@@ -111,7 +113,7 @@ def times_of(seen: Seen) -> dict[str, Any]:
         "last_lease": round(max(leases) - go, 2) if leases else None,
         "after_not_ready": None if seen.not_ready_at is None
         else sum(at > seen.not_ready_at for at, _ in good),
-        "kernel_kills": len(at_of(seen, "Killed process")),
+        "oom_by": oom_by(seen), "kernel_kills": len(at_of(seen, "Killed process")),
     }  # fmt: skip
 
 
@@ -127,6 +129,12 @@ def at_of(seen: Seen, text: str) -> list[float]:
 def hog_of(seen: Seen) -> str:
     """Uid of its pod."""
     return matches(seen, _HOG)[0][1][1]
+
+
+def oom_by(seen: Seen) -> str:
+    """Whose request for memory was the kernel's last; empty: it did not panic for that."""
+    found = _OOM_BY.search("\n".join(line for _, line in seen.lines))
+    return found[1] if found else ""
 
 
 def clock_offset(seen: Seen) -> float:
@@ -177,6 +185,9 @@ def conclude(rows: Sequence[dict[str, Any]]) -> int:
     accused = [row["id"] for row in deaths if "proved" in row["others"].values()]
     if accused:
         say(f"others than the hog were said to be proved: {', '.join(accused)}")
+    by = Counter(row["oom_by"] for row in deaths if row["oom_by"])
+    if by:
+        say(f"the kernel panicked for want of memory at a request of: {dict(by)}")
     told = sum(row["is_delivered"] for row in deaths)
     return int(told < AIM * len(deaths) or bool(accused))
 

@@ -44,7 +44,16 @@ def test_what_came_before_the_end_counts() -> None:
     assert (row["is_delivered"], row["delivered_at"], row["took"]) == (True, 4.0, 1.0)
     assert (row["culprit"], row["named_at"], row["reports"]) == ("proved", 6.0, 4)
     assert (row["died_after"], row["short_at"], row["kernel_kills"]) == (20.0, 2.0, 1)
-    assert row["others"] == {}
+    assert (row["others"], row["oom_by"]) == ({}, "")
+
+
+def test_who_asked_for_memory_when_the_kernel_panicked() -> None:
+    death = seen(report(6))
+    death.lines += [
+        (GO + 20, "[   50.1] Kernel panic - not syncing: system-wide panic_on_oom is enabled"),
+        (GO + 20, "[   50.1] CPU: 0 PID: 152 Comm: python3.11 Tainted: G  OE 6.1.0-56-amd64 #1"),
+    ]  # fmt: skip
+    assert row_of(death)["oom_by"] == "python3.11"
 
 
 @pytest.mark.parametrize("late", [report(20.5, (HOG, True)), report(4, (HOG, True), status=401)])
