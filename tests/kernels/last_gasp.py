@@ -6,7 +6,6 @@ it is not run again.  Ends with 1 where fewer than 95 % of the deaths were told 
 """
 
 import argparse
-import datetime as dt
 import json
 import math
 import os
@@ -36,6 +35,8 @@ from tests.kernels.dying_nodes import (
 )
 from tests.kernels.guard_boots import say
 from tests.kernels.guard_campaign import CONFIDENCE, bound, commit, read_journal
+
+from seawall.formats.iso_time import iso_datetime
 
 AIM = 0.95
 ENDS = ("panic", "frozen", "silent")
@@ -144,7 +145,7 @@ def clock_offset(seen: Seen) -> float:
 
 def unix(stamp: str) -> float:
     """Of the audit log's time."""
-    return dt.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+    return iso_datetime(stamp).timestamp()
 
 
 def is_distress(request: Request) -> bool:
