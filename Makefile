@@ -75,7 +75,7 @@ test-cluster: plane
 manifests: $(VENV)/dev.ready
 	$(BIN)/python -m tests.cluster.rendered_manifests
 
-# All scenarios of whole clusters, of which `make test-cluster` plays four: some twenty minutes.
+# All scenarios of whole clusters, of which `make test-cluster` plays four.
 cluster-scenarios: plane
 	SEAWALL_KUBERNETES=$(KUBERNETES) SEAWALL_SCENARIOS=1 $(BIN)/python -m pytest -m cluster -rsP \
 	  tests/cluster/test_cluster_observer.py tests/cluster/test_culprits.py tests/cluster/test_innocents.py

@@ -10,30 +10,31 @@ from tests.cluster.api_client import ApiClient
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kwok_nodes import KwokNodes
-from tests.cluster.plane_build import DEFAULT, TAGS, built, version_wanted
+from tests.cluster.plane_build import PlaneProblem, programs, version_wanted
 from tests.cluster.workloads import namespace
 
 
 @pytest.fixture(scope="session")
-def program() -> Path:
-    path = built(version_wanted())
-    if path is None:
-        pytest.skip(f"no control plane of {version_wanted()} is built: make plane (needs Go)")
+def built_programs() -> tuple[Path, Path]:
+    """Of the control plane, and of its kwok."""
+    version = version_wanted()
+    try:
+        found = programs(version)
+    except PlaneProblem as problem:
+        pytest.skip(str(problem))
     if shutil.which("openssl") is None:
         pytest.skip("no openssl, which makes the certificates: apt-get install openssl")
-    return path
+    return found
 
 
 @pytest.fixture(scope="session")
-def kwok(program: Path) -> Path:
-    if version_wanted() not in TAGS:
-        return program
-    path = built(DEFAULT)
-    if path is None:
-        pytest.skip(
-            f"no control plane of {DEFAULT} is built, whose kwok this one needs: make plane"
-        )
-    return path
+def program(built_programs: tuple[Path, Path]) -> Path:
+    return built_programs[0]
+
+
+@pytest.fixture(scope="session")
+def kwok(built_programs: tuple[Path, Path]) -> Path:
+    return built_programs[1]
 
 
 @pytest.fixture(scope="session")

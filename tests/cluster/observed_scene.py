@@ -4,10 +4,12 @@
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from tests.cluster.api_client import ApiClient
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
@@ -21,6 +23,10 @@ from tests.cluster.observer_process import (
 )
 from tests.cluster.verdict_clock import VerdictClock
 from tests.cluster.waiting import wait_until
+
+WHOLE_SCENARIO = pytest.mark.skipif(
+    not os.environ.get("SEAWALL_SCENARIOS"), reason="some minutes: make cluster-scenarios"
+)
 
 
 @dataclass

@@ -62,6 +62,19 @@ def built(version: str, program: str = "plane") -> Path | None:
     return path if path.exists() else None
 
 
+def programs(version: str) -> tuple[Path, Path]:
+    """The control plane, and the one whose kwok plays kubelets for it; PlaneProblem: not built."""
+    kwok_version = DEFAULT if version in TAGS else version
+    found = built(version), built(kwok_version)
+    for path, wanted in zip(found, (version, kwok_version), strict=True):
+        if path is None:
+            raise PlaneProblem(f"no control plane of {wanted} is built: make plane (needs Go)")
+    plane, kwok = found
+    assert plane is not None
+    assert kwok is not None
+    return plane, kwok
+
+
 def build(version: str, program: str) -> Path:
     """The program, from the cache where it is there; two that want it at once build it once."""
     CACHE.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,8 @@ from tests.cluster.control_plane import ControlPlane
 from tests.cluster.culprit_scenarios import DELIVERED, chases
 from tests.cluster.innocent_scenarios import INNOCENT, TOGETHER
 from tests.cluster.observed_scene import ObservedScene, observed_scene
-from tests.cluster.plane_build import DEFAULT, built, version_wanted
+from tests.cluster.plane_build import CANNOT, PlaneProblem, programs, version_wanted
+from tests.kernels.guard_campaign import read_journal
 
 POOLS = 10
 """Hogs at a time, each in a stratum and a zone of its own."""
@@ -60,20 +61,21 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--summary", action="store_true", help="of the journal; nothing is run")
     asked = parser.parse_args(words)
     if asked.summary:
-        return summary(journal_of(asked.journal))
+        return summary(read_journal(asked.journal))
     names = [name for name in SCENARIOS
              if not asked.scenarios or name.partition(" ")[0] in asked.scenarios]  # fmt: skip
-    program, kwok = built(version_wanted()), built(DEFAULT)
-    if program is None or kwok is None:
-        print("no control plane is built: make plane (needs Go)", file=sys.stderr)
-        return 75
+    try:
+        program, kwok = programs(version_wanted())
+    except PlaneProblem as problem:
+        print(problem, file=sys.stderr)
+        return CANNOT
     with ControlPlane(program, kwok=kwok) as plane:
         together = [name for name in names if name in TOGETHER]
         play_together(plane, together, asked.innocent_runs, asked.seed, asked.journal)
         for name in names:
             runs = asked.innocent_runs if name in INNOCENT else asked.runs
             play_all(plane, name, runs, asked.seed, asked.journal)
-    return summary(journal_of(asked.journal))
+    return summary(read_journal(asked.journal))
 
 
 def play_all(plane: ControlPlane, name: str, runs: int, seed: int, journal: Path) -> None:
@@ -140,13 +142,7 @@ def written(
 
 
 def done(journal: Path, name: str, seed: int) -> int:
-    return sum((row["scenario"], row["seed"]) == (name, seed) for row in journal_of(journal))
-
-
-def journal_of(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return sum((row["scenario"], row["seed"]) == (name, seed) for row in read_journal(journal))
 
 
 def commit() -> str:

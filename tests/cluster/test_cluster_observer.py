@@ -1,7 +1,9 @@
 """The observer on a real control plane: who is named, when, and what it wrote."""
 
+import contextlib
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -150,29 +152,38 @@ def test_with_a_record_it_is_suspect_at_the_first_and_convicted_at_the_second(
         print(f"suspected {after:.1f} s after the report, score {score_is_replayed(client):.2f}")
 
 
+@contextlib.contextmanager
+def two_observers(
+    plane: ControlPlane, client: ApiClient, nodes: KwokNodes, space: str, folder: Path
+) -> Iterator[tuple[ObserverProcess, ObserverProcess, SlowKiller]]:
+    """The first leads; hog is suspected, after two deaths."""
+    add_nodes(client, nodes)
+    start_workloads(client, space)
+    with (
+        ObserverProcess(plane, folder, "first") as first,
+        SlowKiller(plane, nodes, space, "hog") as killer,
+    ):
+        wait_until(first.leads, 30, "the first leads")
+        with ObserverProcess(plane, folder, "second") as second:
+            killer.kill(2)
+            wait_until(lambda: verdicts(client).get("hog") == "suspected", 90,
+                       f"hog is suspected\n{first.log()}")  # fmt: skip
+            yield first, second, killer
+
+
 def test_a_dead_leader_is_followed_by_one_that_says_the_same(
     plane: ControlPlane, client: ApiClient, nodes: KwokNodes, space: str, observed: None,
     tmp_path: Path,
 ) -> None:  # fmt: skip
     """The first is killed by SIGKILL, and gives nothing back."""
-    add_nodes(client, nodes)
-    start_workloads(client, space)
-    with (
-        ObserverProcess(plane, tmp_path, "first") as first,
-        SlowKiller(plane, nodes, space, "hog") as killer,
-    ):
-        wait_until(first.leads, 30, "the first leads")
-        with ObserverProcess(plane, tmp_path, "second") as second:
-            killer.kill(2)
-            wait_until(lambda: verdicts(client).get("hog") == "suspected", 90,
-                       f"hog is suspected\n{first.log()}")  # fmt: skip
-            before = score_is_replayed(client)
-            first.signal(signal.SIGKILL)
-            killed_at = time.monotonic()
-            wait_until(second.leads, 20, f"the second leads\n{second.log()}")
-            taken = time.monotonic() - killed_at
-            assert score_is_replayed(client) == before
-            assert len(objects(client, NODE_DEATH)) == 2
+    with two_observers(plane, client, nodes, space, tmp_path) as (first, second, _):
+        before = score_is_replayed(client)
+        first.signal(signal.SIGKILL)
+        killed_at = time.monotonic()
+        wait_until(second.leads, 20, f"the second leads\n{second.log()}")
+        taken = time.monotonic() - killed_at
+        assert score_is_replayed(client) == before
+        assert len(objects(client, NODE_DEATH)) == 2
         print(f"the next led after {taken:.1f} s; score {before:.3f}")
 
 
@@ -183,37 +194,27 @@ def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on(
     """The next leader is stopped in turn before the third death is visible, so that there is
     something to write when the first goes on: it must leave that to the one who holds the lease.
     """
-    add_nodes(client, nodes)
-    start_workloads(client, space)
-    with (
-        ObserverProcess(plane, tmp_path, "first") as first,
-        SlowKiller(plane, nodes, space, "hog") as killer,
-    ):
-        wait_until(first.leads, 30, "the first leads")
-        with ObserverProcess(plane, tmp_path, "second") as second:
-            killer.kill(2)
-            wait_until(lambda: verdicts(client).get("hog") == "suspected", 90,
-                       f"hog is suspected\n{first.log()}")  # fmt: skip
-            wait_until(lambda: time.monotonic() > killer.last + 14, 14, "the next death is near")
-            killer.kill()
-            first.signal(signal.SIGSTOP)
-            taken = wait_until(second.leads, 20, f"the second leads\n{second.log()}")
-            second.signal(signal.SIGSTOP)
-            assert len(silent(client)) == 2
-            wait_until(lambda: len(silent(client)) == 3, 30, "the third death is visible")
-            mark = audit.mark()
-            first.signal(signal.SIGCONT)
-            time.sleep(4)  # the lease of the second runs on
-            own = [one for one in audit.since(mark) if one.user == first.user and one.is_write]
-            assert own == []
-            assert len(objects(client, NODE_DEATH)) == 2
-            second.signal(signal.SIGCONT)
-            wait_until(lambda: verdicts(client).get("hog") == "convicted", 20,
-                       f"hog is convicted\n{first.log()}\n{second.log()}")  # fmt: skip
-            score = score_is_replayed(client)
-            deaths = objects(client, NODE_DEATH)
-            assert sorted(one["spec"]["nodeName"] for one in deaths) == sorted(killer.killed)
-            print(f"the next led after {taken:.1f} s; score {score:.3f}")
+    with two_observers(plane, client, nodes, space, tmp_path) as (first, second, killer):
+        wait_until(lambda: time.monotonic() > killer.last + 14, 14, "the next death is near")
+        killer.kill()
+        first.signal(signal.SIGSTOP)
+        taken = wait_until(second.leads, 20, f"the second leads\n{second.log()}")
+        second.signal(signal.SIGSTOP)
+        assert len(silent(client)) == 2
+        wait_until(lambda: len(silent(client)) == 3, 30, "the third death is visible")
+        mark = audit.mark()
+        first.signal(signal.SIGCONT)
+        time.sleep(4)  # the lease of the second runs on
+        own = [one for one in audit.since(mark) if one.user == first.user and one.is_write]
+        assert own == []
+        assert len(objects(client, NODE_DEATH)) == 2
+        second.signal(signal.SIGCONT)
+        wait_until(lambda: verdicts(client).get("hog") == "convicted", 20,
+                   f"hog is convicted\n{first.log()}\n{second.log()}")  # fmt: skip
+        score = score_is_replayed(client)
+        deaths = objects(client, NODE_DEATH)
+        assert sorted(one["spec"]["nodeName"] for one in deaths) == sorted(killer.killed)
+        print(f"the next led after {taken:.1f} s; score {score:.3f}")
 
 
 def test_an_api_server_that_was_away_kills_nobody(

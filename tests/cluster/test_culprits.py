@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node_pool import NodePool
 from tests.cluster.observed_cluster import counting
-from tests.cluster.observed_scene import ObservedScene, observed_scene
+from tests.cluster.observed_scene import WHOLE_SCENARIO, ObservedScene, observed_scene
 from tests.cluster.observer_process import objects
 from tests.cluster.slow_killer import APART_SECONDS, SlowKiller
 from tests.host.driver_stand_in import build, needs_compiler
@@ -21,12 +21,7 @@ from tests.host.driver_stand_in import build, needs_compiler
 from seawall.cluster.objects.api_group import WORKLOAD_QUARANTINE
 from seawall.cluster.objects.workload_quarantine_object import workload_quarantine_object
 
-pytestmark = [
-    pytest.mark.cluster, pytest.mark.timeout(500),
-    pytest.mark.skipif(
-        not os.environ.get("SEAWALL_SCENARIOS"), reason="some minutes: make cluster-scenarios"
-    ),
-]  # fmt: skip
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(500), WHOLE_SCENARIO]
 
 HOUR = 3600.0
 REQUESTS_MOST = 45

@@ -3,7 +3,6 @@
 Scenario 4 is in ``test_cluster_observer.py``; ``scenario_campaign.py`` plays all of them often.
 """
 
-import os
 import random
 import time
 from collections import Counter
@@ -21,19 +20,14 @@ from tests.cluster.innocent_scenarios import (
     silent_zone,
 )
 from tests.cluster.observed_cluster import counting
-from tests.cluster.observed_scene import ObservedScene, observed_scene
+from tests.cluster.observed_scene import WHOLE_SCENARIO, ObservedScene, observed_scene
 from tests.cluster.slow_killer import node_report
 from tests.cluster.workloads import pods
 
 from seawall.cluster.objects.api_group import NODE_REPORT, path_of
 from seawall.cluster.observer.record_evidence import PROVED_PODS_MOST
 
-pytestmark = [
-    pytest.mark.cluster, pytest.mark.timeout(400),
-    pytest.mark.skipif(
-        not os.environ.get("SEAWALL_SCENARIOS"), reason="some minutes: make cluster-scenarios"
-    ),
-]  # fmt: skip
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400), WHOLE_SCENARIO]
 
 CULPRITS_A_REPORT = 5
 

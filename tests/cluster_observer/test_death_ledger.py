@@ -235,11 +235,11 @@ def test_incidents_are_counted_by_their_size() -> None:
         one.put(dead(number, 2.0, "hog"))
     for number in range(3, 15):
         one.put(dead(number, 4.0))
-    assert one.incident_sizes() == {
+    assert one.incidents().sizes() == {
         IncidentSize.SINGLE: 1, IncidentSize.SEVERAL: 1, IncidentSize.STORM: 1
     }  # fmt: skip
     one.remove("n2-b")
-    assert one.incident_sizes()[IncidentSize.SINGLE] == 2
+    assert one.incidents().sizes()[IncidentSize.SINGLE] == 2
 
 
 def test_the_background_of_a_pool_is_its_worst_strata_and_knows_quiet_ones() -> None:
@@ -260,9 +260,9 @@ def test_a_storm_is_one_whatever_incidents_it_fell_apart_into() -> None:
     for number in range(30):
         one.put(dead(number, 1.0 + number * 2.0 / HOUR))
     one.put(dead(30, 2.0))
-    (storm,) = one.storms()
+    (storm,) = one.incidents().storms()
     assert (storm.first_seconds, storm.last_seconds) == (NOW + HOUR, NOW + HOUR + 58.0)
     assert storm.nodes == 30
     for number in range(40, 60):
         one.put(dead(number, 3.0))
-    assert [storm.nodes for storm in one.storms()] == [30, 20]
+    assert [storm.nodes for storm in one.incidents().storms()] == [30, 20]

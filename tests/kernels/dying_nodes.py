@@ -56,6 +56,8 @@ from tests.kernels.guard_scenarios import (
 from tests.kernels.power_cut_node import Node, empty_ext4
 
 KINDS = ("thrash", "oom-panic", "crash", "freeze")
+ENDS = ("panic", "frozen", "silent")
+"""Ways of ``Seen.ended`` that are a death."""
 ORDER = ("thrash", "oom-panic", "crash", "thrash", "oom-panic", "freeze")
 """In turn: a third of all each, and the sudden ones one half each."""
 TIMES = Times(grace=40, check=1, toleration=300, lease=40)
@@ -180,7 +182,7 @@ class DyingNodes:
             seen = self.die(death, client, folder, token)
             time.sleep(1)
             seen.requests = [one for one in self.audit.since(mark) if is_of(one, death.node)]
-            if is_reborn and seen.ended in {"panic", "frozen", "silent"}:
+            if is_reborn and seen.ended in ENDS:
                 seen.post_mortem = self.post_mortem(death, client, folder, token)
         return seen
 

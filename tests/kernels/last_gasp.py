@@ -22,9 +22,10 @@ from typing import Any
 
 from tests.cluster.audit_log import Request
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.plane_build import DEFAULT, TAGS, built, version_wanted
+from tests.cluster.plane_build import PlaneProblem, programs, version_wanted
 from tests.kernels import built_modules, vm
 from tests.kernels.dying_nodes import (
+    ENDS,
     KINDS,
     TIMES,
     Death,
@@ -39,8 +40,6 @@ from tests.kernels.guard_campaign import CONFIDENCE, bound, commit, read_journal
 from seawall.formats.iso_time import iso_datetime
 
 AIM = 0.95
-ENDS = ("panic", "frozen", "silent")
-"""What is a death."""
 DELIVERED = range(200, 300)
 _HOG = re.compile(r"hog ([0-9a-f-]{36})")
 _CLOCK = re.compile(r"clock (\d+\.\d{3}) available \d+")
@@ -213,16 +212,6 @@ def line(name: str, rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def programs() -> tuple[Path, Path] | str:
-    """Of the control plane and of its kwok; in words: what is missing."""
-    version = version_wanted()
-    program = built(version)
-    kwok = built(DEFAULT) if version in TAGS else program
-    if program is None or kwok is None:
-        return f"no control plane of {version} is built: make plane (needs Go)"
-    return program, kwok
-
-
 def keep(seen: Seen, folder: Path) -> None:
     """The whole console, by Unix seconds."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -259,11 +248,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no boot after that")
     parser.add_argument("--post-mortems", type=int, default=2, help="of each kind, after a boot")
     given = parser.parse_args()
-    found = programs()
-    if why := vm.missing() or built_modules.missing() or (found if isinstance(found, str) else ""):
+    if why := vm.missing() or built_modules.missing():
         say(why)
         return 2
-    assert not isinstance(found, str)
+    try:
+        program, kwok = programs(version_wanted())
+    except PlaneProblem as problem:
+        say(str(problem))
+        return 2
     until = time.monotonic() + given.seconds
     rows = read_journal(given.journal)
     done = {row["id"] for row in rows if row["ended"] != "not begun"}
@@ -271,7 +263,7 @@ def main() -> int:
             if one.id not in done and given.kind in {None, one.kind}]  # fmt: skip
     with (
         tempfile.TemporaryDirectory(prefix="seawall-gasp-") as folder,
-        ControlPlane(found[0], TIMES, kwok=found[1]) as plane,
+        ControlPlane(program, TIMES, kwok=kwok) as plane,
     ):
         nodes = DyingNodes(plane, vm.build_image(Path(folder) / "image", add_to_image))
         for row in run_all(nodes, left, given, until):

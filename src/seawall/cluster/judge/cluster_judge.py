@@ -7,19 +7,14 @@ same order says the same to the last digit, so a new leader only has to read the
 
 import bisect
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
 from seawall.cluster.judge.background_rate import LONG_HOURS, WINDOWS_HOURS, background_rate
-from seawall.cluster.judge.death_incidents import (
-    DeathIncident,
-    DeathIncidents,
-    DeathStorm,
-    IncidentSize,
-)
+from seawall.cluster.judge.death_incidents import DeathIncident, DeathIncidents
 from seawall.cluster.judge.evidence_factors import DeathFactor, factor_of
 from seawall.cluster.judge.node_death import (
     BoundWorkload,
@@ -54,7 +49,8 @@ CONTRADICTED: Final = (
     "its nodes' own records say that memory was ample, or another cause: "
     "nodes of a job that hangs, reset by hand, look the same"
 )
-"""Of all its dead nodes but one: a workload that kills by a driver is suspected, and no more."""
+"""Why nobody is convicted whose dead nodes say so, all but one at most; a workload that kills nodes
+by another way than memory is suspected for that, and no more."""
 HOURS_PER_YEAR: Final = 8766.0
 LEAST_DEATHS_PER_NODE_YEAR: Final = 0.5
 LEAST_KEYS_PER_DEATH: Final = 40.0
@@ -318,13 +314,10 @@ class ClusterJudge:
         """Deaths an hour of one of the stratum's nodes, from above and without explained ones."""
         return self._background_rate(stratum, nodes, now_seconds, ())
 
-    def incident_sizes(self) -> Counter[IncidentSize]:
-        """How many incidents of each size are remembered."""
-        return Counter(one.size for one in self._incidents.all())
-
-    def storms(self) -> list[DeathStorm]:
-        """All storms, in order of time."""
-        return self._incidents.storms()
+    @property
+    def incidents(self) -> DeathIncidents:
+        """To be read alone: ``add`` and ``retract`` write them."""
+        return self._incidents
 
     def _background(self, key: WorkloadKey, death: NodeDeath, nodes: int) -> float:
         """Of the stratum before this death, without the workload's own and explained ones."""

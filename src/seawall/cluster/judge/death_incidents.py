@@ -2,6 +2,7 @@
 """Incidents: deaths of one cause at one moment count once, and those of a storm for nobody."""
 
 import bisect
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -82,9 +83,9 @@ class DeathIncidents:
         self._mark_storm(death)
         return incident
 
-    def all(self) -> list[DeathIncident]:
-        """All incidents, in order of time."""
-        return list(self._incidents)
+    def sizes(self) -> Counter[IncidentSize]:
+        """How many incidents of each size are remembered."""
+        return Counter(one.size for one in self._incidents)
 
     def storms(self) -> list[DeathStorm]:
         """In order; incidents of a storm that are a minute apart at most are one."""

@@ -732,11 +732,11 @@ class ClusterObserver:
     def _tell_storms(self, now: float) -> None:
         """On the policy: that many nodes fell silent at once, and that no more do."""
         target = EventTarget(CLUSTER_POLICY.kind, POLICY_NAME, self._policy.uid)
-        for storm in self._ledger.storms():
-            mark = f"storm {storm.first_seconds:.0f}"
+        for storm in self._ledger.incidents().storms():
             age = now - storm.last_seconds
             if age > 2 * STORM_OVER_SECONDS:
                 continue
+            mark = f"storm {storm.first_seconds:.0f}"
             is_over = age > STORM_OVER_SECONDS
             reason = "StormEnded" if is_over else "StormStarted"
             if (reason, mark) in self._storm_events:
@@ -781,7 +781,7 @@ class ClusterObserver:
             metrics.staleness.labels(resource).set(watch.stale_seconds())
         metrics.threshold.set(self._ledger.threshold_log10())
         metrics.show_quarantines(self._quarantines.values())
-        metrics.show_incidents(self._ledger.incident_sizes())
+        metrics.show_incidents(self._ledger.incidents().sizes())
         strata, now = self._life.strata, self._client.server_seconds()
         metrics.show_background(self._ledger.background_by_pool(strata, now))
 

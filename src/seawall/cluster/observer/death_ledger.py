@@ -6,7 +6,6 @@ as they are written down, and whatever is no new last death (a late one, a recor
 retraction) makes it hear all of them again.  Pure.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -16,7 +15,7 @@ from seawall.cluster.judge.cluster_judge import (
     JudgePolicy,
     WorkloadSuspicion,
 )
-from seawall.cluster.judge.death_incidents import DeathStorm, IncidentSize
+from seawall.cluster.judge.death_incidents import DeathIncidents
 from seawall.cluster.judge.node_death import Stratum, WorkloadKey
 from seawall.cluster.objects.node_death_object import DeathWorkload, NodeDeathObject
 
@@ -97,13 +96,9 @@ class DeathLedger:
         """The mark that convicts."""
         return self._current().threshold_log10()
 
-    def incident_sizes(self) -> Counter[IncidentSize]:
-        """How many incidents of each size stand in the cluster."""
-        return self._current().incident_sizes()
-
-    def storms(self) -> list[DeathStorm]:
-        """All storms, in order of time."""
-        return self._current().storms()
+    def incidents(self) -> DeathIncidents:
+        """Of the deaths that stand in the cluster; to be read alone."""
+        return self._current().incidents
 
     def background_by_pool(self, strata: Mapping[Stratum, int], now: float) -> dict[str, float]:
         """Deaths an hour of one node, from above, in the worst stratum of each pool.
