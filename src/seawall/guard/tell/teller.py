@@ -153,8 +153,9 @@ class Teller:
             if words != self._empty_scope:
                 self._empty_scope = words
                 self.event(words)
-        self._page.write(status_page.page(shown))
+        # `guard status` takes the text's age for that of both: the text comes last.
         self._json.write(status_json.document(shown))
+        self._page.write(status_page.page(shown))
         if self._datagram.to:
             top = top_shadow_charges(groups.values())
             self._datagram.prepare(
