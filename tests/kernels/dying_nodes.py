@@ -274,7 +274,7 @@ class DyingNodes:
 def registered(client: ApiClient, name: str) -> Iterator[None]:
     """As its kubelet registers it."""
     client.create("/api/v1/nodes", node(name, Hardware(memory=f"{MEMORY_MIB}Mi", cpu="2")))
-    client.create(LEASES, lease(name, int(TIMES.lease)))
+    client.create(LEASES, lease(name, int(TIMES.lease), 0.0))
     try:
         yield
     finally:
