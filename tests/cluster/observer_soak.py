@@ -1,8 +1,8 @@
 """``make cluster-soak``: one observer for hours in a cluster that never stands still.
 
 ``python -m tests.cluster.observer_soak --seconds 7200 --journal FILE``: two pools of nodes; twice a
-minute a Deployment is replaced and a Job runs, nodes are cordoned and booted, are away for a moment,
-or reset without a plan.  A line of JSON each minute: what the observer holds and has asked for.
+minute a Deployment is replaced and a Job runs, and nodes are cordoned and booted, are away for a
+moment, or reset without a plan.  A line of JSON each minute: what the observer holds and has asked for.
 Ends with 1 where it grew, stopped following, or named an innocent.
 """
 
@@ -151,7 +151,8 @@ def judged(rows: list[Row]) -> list[str]:
     third = max(1, len(rows) // 3)
 
     def growth(key: str) -> float:
-        return median(row[key] for row in rows[-third:]) - median(row[key] for row in rows[:third])
+        first, last = (median(row[key] for row in some) for some in (rows[:third], rows[-third:]))
+        return float(last - first)
 
     if growth("resident_bytes") > GROWTH_MOST_BYTES:
         problems.append(f"it grew by {growth('resident_bytes') / 1e6:.1f} MB")
