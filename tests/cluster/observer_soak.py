@@ -2,8 +2,8 @@
 
 ``python -m tests.cluster.observer_soak --seconds 7200 --journal FILE``: two pools of nodes; twice a
 minute a Deployment is replaced and a Job runs, and nodes are cordoned and booted, are away for a
-moment, or reset without a plan.  A line of JSON each minute: what the observer holds and has asked for.
-Ends with 1 where it grew, stopped following, or named an innocent.
+moment, or reset without a plan.  A line of JSON each minute: what the observer holds and how much
+it has asked for.  Ends with 1 where it grew, stopped following, or named an innocent.
 """
 
 import argparse
