@@ -53,7 +53,12 @@ def official(server: str, ca_file: str, token: str, hear: Hear) -> None:
     settings.host, settings.ssl_ca_cert = server, ca_file
     settings.api_key = {"authorization": f"Bearer {token}"}
     api = client.CoreV1Api(client.ApiClient(settings))
-    for event in watch.Watch().stream(api.list_node):
+    listed = api.list_node()
+    for node in listed.items:
+        hear("ADDED", node.metadata.name, official_row(node))
+    version = listed.metadata.resource_version
+    del listed
+    for event in watch.Watch().stream(api.list_node, resource_version=version):
         hear(event["type"], event["object"].metadata.name, official_row(event["object"]))
 
 
@@ -62,9 +67,11 @@ def light(server: str, ca_file: str, token: str, hear: Hear) -> None:
     from lightkube.config.kubeconfig import KubeConfig
     from lightkube.resources.core_v1 import Node
 
-    for kind, node in Client(config=KubeConfig.from_dict(kubeconfig(server, ca_file, token))).watch(
-        Node
-    ):
+    api = Client(config=KubeConfig.from_dict(kubeconfig(server, ca_file, token)))
+    listed = api.list(Node)
+    for node in listed:
+        hear("ADDED", node.metadata.name, row(node))
+    for kind, node in api.watch(Node, resource_version=listed.resourceVersion):
         hear(kind, node.metadata.name, row(node))
 
 
