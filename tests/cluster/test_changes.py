@@ -18,19 +18,21 @@ from seawall.cluster.changes.change_writer import ChangeWriter
 from seawall.cluster.changes.changeable_kinds import (
     DEATH_TAINTS,
     GATES,
-    QUARANTINE_GATE,
     REPLICAS,
     SUSPEND,
     TOLERATIONS,
 )
 from seawall.cluster.changes.changed_objects import changed_objects, gated_pods
 from seawall.cluster.changes.object_change import (
-    CHANGED_BY_LABEL,
-    CHANGES_ANNOTATION,
     ObjectChange,
     object_address,
 )
 from seawall.cluster.kube.kube_client import KubeClient
+from seawall.cluster.objects.api_group import (
+    CHANGED_BY_LABEL,
+    CHANGES_ANNOTATION,
+    QUARANTINE_GATE,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 

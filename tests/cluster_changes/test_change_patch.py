@@ -12,19 +12,21 @@ from seawall.cluster.changes.change_patch import ChangeOutcome, apply_patch, und
 from seawall.cluster.changes.changeable_kinds import (
     CHANGEABLE_KINDS,
     NODE_SELECTOR,
-    QUARANTINE_GATE,
     REPLICAS,
     SUSPEND,
     TOLERATIONS,
     changeable_kind,
 )
 from seawall.cluster.changes.object_change import (
-    CHANGED_BY_LABEL,
-    CHANGES_ANNOTATION,
     ChangeProblem,
     ObjectChange,
     field_records,
     object_address,
+)
+from seawall.cluster.objects.api_group import (
+    CHANGED_BY_LABEL,
+    CHANGES_ANNOTATION,
+    QUARANTINE_GATE,
 )
 
 AT = 1_800_000_000.0

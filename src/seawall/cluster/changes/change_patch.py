@@ -10,16 +10,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from seawall.cluster.changes.changeable_kinds import same_value
+from seawall.cluster.changes.changeable_kinds import GATES, same_value
 from seawall.cluster.changes.object_change import (
-    CHANGED_BY_LABEL,
-    CHANGES_ANNOTATION,
     ChangeProblem,
     FieldRecord,
     ObjectAddress,
     ObjectChange,
     field_records,
     record_text,
+)
+from seawall.cluster.objects.api_group import (
+    CHANGED_BY_LABEL,
+    CHANGES_ANNOTATION,
+    QUARANTINE_GATE,
 )
 
 Operation = dict[str, Any]
@@ -129,12 +132,31 @@ def undo_patch(
     )
 
 
+def gate_patch(document: Mapping[str, Any], target: ObjectAddress) -> ChangePatch:
+    """To let a pod go that waits for the end of a quarantine.  Nothing is written down: the API
+    lets nobody add a gate to a pod that exists, so there is no way back.
+    """
+    if _metadata(document).get("uid") != target.uid:
+        return _nothing(ChangeOutcome.GONE, "another object has its name by now")
+    gates = value_at(document, GATES)
+    rest = [one for one in gates if one != {"name": QUARANTINE_GATE}] if _is_list(gates) else gates
+    if same_value(rest, gates):
+        return _nothing(ChangeOutcome.AS_WANTED, "it does not wait any more")
+    record = FieldRecord("", GATES, rest or None, gates, 0.0, target.uid)
+    operations = [*_tests(document), *_value_operations(document, GATES, gates, rest or None)]
+    return ChangePatch(operations, (FieldChange(ChangeOutcome.WRITTEN, record),))
+
+
 def value_at(document: Mapping[str, Any], path: str) -> Any:
     """What stands there; None: nothing."""
     value: Any = document
     for word in path.split("/")[1:]:
         value = value.get(word.replace("~1", "/").replace("~0", "~")) if _is_map(value) else None
     return value
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
 
 
 def _is_map(value: Any) -> bool:

@@ -14,6 +14,7 @@ from seawall.cluster.changes.change_patch import (
     ChangePatch,
     FieldChange,
     apply_patch,
+    gate_patch,
     undo_patch,
 )
 from seawall.cluster.changes.object_change import ChangeProblem, ObjectAddress, ObjectChange
@@ -64,6 +65,10 @@ class ChangeWriter:
         KubeUnreachable: it is not known whether it was written.
         """
         return self._write(target, lambda document: undo_patch(document, target, quarantine))
+
+    def open_gate(self, target: ObjectAddress) -> FieldChange:
+        """Let a pod go that waits for the end of a quarantine; there is no way back."""
+        return self._write(target, lambda document: gate_patch(document, target))[0]
 
     def _write(self, target: ObjectAddress, plan: "_Plan") -> tuple[FieldChange, ...]:
         version: object = None

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, Final, NamedTuple
 
-from seawall.cluster.objects.api_group import GROUP
+from seawall.cluster.objects.api_group import GROUP, QUARANTINE_GATE
 
 SUSPEND: Final = "/spec/suspend"
 ACTIVE: Final = "/spec/active"
@@ -22,8 +22,6 @@ NODE_SELECTOR: Final = "/spec/nodeSelector/"
 
 DEATH_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """Of a node that is silent: the tolerations that a hold may change are for these."""
-QUARANTINE_GATE: Final = f"{GROUP}/quarantine"
-"""Scheduling gate of a pod that was created under an active quarantine."""
 
 _REPLICAS_MOST: Final = 1_000_000
 _ROWS_MOST: Final = 256

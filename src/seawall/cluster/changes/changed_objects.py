@@ -6,11 +6,9 @@ from typing import Final, NamedTuple, Protocol
 
 from seawall.cluster.changes.changeable_kinds import (
     CHANGEABLE_KINDS,
-    QUARANTINE_GATE,
     ChangeableKind,
 )
 from seawall.cluster.changes.object_change import (
-    CHANGED_BY_LABEL,
     ChangeProblem,
     FieldRecord,
     ObjectAddress,
@@ -18,6 +16,10 @@ from seawall.cluster.changes.object_change import (
     object_address,
 )
 from seawall.cluster.kube.kube_client import KubeRefusal, Object, Query
+from seawall.cluster.objects.api_group import (
+    CHANGED_BY_LABEL,
+    QUARANTINE_GATE,
+)
 
 _MESSAGE_LETTERS: Final = 200
 

@@ -17,12 +17,10 @@ from seawall.cluster.changes.changeable_kinds import (
     changeable_kind,
     field_problem,
 )
-from seawall.cluster.objects.api_group import GROUP
+from seawall.cluster.objects.api_group import CHANGES_ANNOTATION
 from seawall.cluster.objects.api_time import time_words
 from seawall.cluster.objects.object_fields import ObjectFields, ObjectProblem, clean, without_absent
 
-CHANGES_ANNOTATION: Final = f"{GROUP}/changes"
-CHANGED_BY_LABEL: Final = f"{GROUP}/changed-by"
 RECORD_BYTES_MOST: Final = 64 * 1024
 RECORDS_MOST: Final = 32
 _QUARANTINE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
