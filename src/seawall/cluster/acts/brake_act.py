@@ -25,7 +25,7 @@ from seawall.cluster.objects.api_group import (
 )
 from seawall.cluster.objects.node_report_object import NodeReportObject, node_report_object
 from seawall.cluster.objects.object_fields import ObjectProblem, clean
-from seawall.cluster.pages.cluster_act_page import ClusterActPage, BrakeAnswer
+from seawall.cluster.pages.cluster_act_page import BrakeAnswer, ClusterActPage
 from seawall.findings.blindness import NotSeen
 from seawall.words import counted
 

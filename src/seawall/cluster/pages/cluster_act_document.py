@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from seawall.cluster.pages.cluster_act_page import ClusterActPage, BrakeAnswer
+from seawall.cluster.pages.cluster_act_page import BrakeAnswer, ClusterActPage
 from seawall.views.documents.document_fields import Document, shown
 
 ACT: Final = Document(

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from seawall.cluster.pages.cluster_act_page import ActStep, ClusterActPage, BrakeAnswer
+from seawall.cluster.pages.cluster_act_page import ActStep, BrakeAnswer, ClusterActPage
 from seawall.cluster.pages.cluster_words import ago
 from seawall.findings.blindness import NotSeen
 from seawall.views.document import taken_at
