@@ -1,4 +1,4 @@
-"""Files by which a person or the agent asks the guard: believed only where they are root's alone."""
+"""Files by which a person or the agent asks the guard: only root's alone are believed."""
 
 import json
 import os

@@ -2,9 +2,9 @@
 """Files by which somebody else asks the guard: the brake, a rescue order, the quarantine list.
 
 ``/run/seawall/brake`` is a person's; what lies in ``/run/seawall/orders`` is the agent's, which may
-write there and nowhere else.  A stat(2) of each at every tick, a read where one has changed.  A file
-that is not root's alone is ignored, with words.  Nothing here makes the guard do more than its own
-file allows: the brake disarms, and orders are judged.
+write there and nowhere else.  A stat(2) of each at every tick, a read where one has changed.  A
+file that is not root's alone is ignored, with words.  Nothing here makes the guard do more than its
+own file allows: the brake disarms, and orders are judged.
 """
 
 import errno
@@ -141,8 +141,8 @@ class OrderFiles:
             return None
         order, boot = _text(found, "order"), _text(found, "boot_id")
         pods, until = found.get("pods"), _seconds(found.get("until_unix_seconds"))
-        is_list = isinstance(pods, list) and 0 < len(pods) <= _PODS_MOST
-        if not order or not boot or not is_list or until is None:
+        is_right = order and boot and until is not None
+        if not is_right or not isinstance(pods, list) or not 0 < len(pods) <= _PODS_MOST:
             self._problems[path] = f"{path} is ignored: it is no rescue order"
             return None
         uids = tuple(plain(pod, 64) for pod in pods if isinstance(pod, str) and pod)
@@ -171,7 +171,7 @@ class OrderFiles:
 
 
 def read_object(path: str, most: int) -> dict[str, Any]:
-    """A JSON object of at most ``most`` bytes in a file that is root's alone; OSError, ValueError."""
+    """A JSON object of ``most`` bytes at most in a file that is root's alone; OSError, ValueError."""
     fd = os.open(path, _FLAGS)
     try:
         if why := _foreign(os.fstat(fd)):

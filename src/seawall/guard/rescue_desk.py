@@ -76,16 +76,13 @@ class RescueDesk:
         """Whom a decision proves that is only observed."""
         if verdict.trigger != "node_short" or not verdict.orders:
             return
+        sources = {(one.path, one.inode): one for one in verdict.ranking if one.is_source}
         for order in verdict.orders:
             here = (order.target.path, order.target.inode)
-            for rank in verdict.ranking:
-                if (
-                    (rank.path, rank.inode) == here
-                    and rank.is_source
-                    and not order.why == "suspected"
-                ):
-                    proof = RescueProof(verdict.decision, rank.reasons[0] if rank.reasons else "")
-                    self._proofs[here] = _KeptProof(now, proof)
+            if here in sources and order.why != "suspected":
+                reasons = sources[here].reasons
+                proof = RescueProof(verdict.decision, reasons[0] if reasons else "")
+                self._proofs[here] = _KeptProof(now, proof)
         while len(self._proofs) > _PROOFS_MOST:
             del self._proofs[next(iter(self._proofs))]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rescue order before the judge: it names a culprit, and the judge decides as ever.
 
-The order is no evidence.  Whoever it names goes only if the node is short now and he is proved to be
-the cause: by this look, or by a decision of this very shortage that was only observed.  Scope,
+The order is no evidence.  Whoever it names goes only if the node is short now and he is proved to
+be the cause: by this look, or by a decision of this very shortage that was only observed.  Scope,
 protection and the kills of a minute hold as for a guard that enforces.
 """
 
