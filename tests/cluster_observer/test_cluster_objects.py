@@ -39,6 +39,12 @@ from seawall.cluster.objects.node_report_object import (
 )
 from seawall.cluster.objects.object_fields import ObjectProblem
 from seawall.cluster.objects.record_line import RecordLine
+from seawall.cluster.objects.rescue_order_object import (
+    RescueOrderObject,
+    RescueState,
+    RescueStatus,
+    rescue_order_object,
+)
 from seawall.cluster.objects.seawall_policy_object import (
     PolicyStatus,
     SeawallPolicyObject,
@@ -101,7 +107,12 @@ POLICY = SeawallPolicyObject(
     protected_namespaces=("kube-system", "own"), false_per_thousand_node_years=0.5,
     status=PolicyStatus(6.0, 120, 3, True, AT, 4, "watches"),
 )  # fmt: skip
+ORDER = RescueOrderObject(
+    "gpu-1", BOOT, ("p-1", "p-2"), "ops@example.org", AT + 300, "silent for 60 s",
+    RescueStatus(RescueState.DONE, "killed", "5f2d0c1e-0001", 80 << 30, AT + 4),
+)  # fmt: skip
 READERS = {
+    "order": (ORDER, rescue_order_object),
     "death": (DEATH, node_death_object),
     "quarantine": (QUARANTINE, workload_quarantine_object),
     "report": (REPORT, node_report_object),

@@ -141,8 +141,9 @@ class OrderFiles:
             return None
         order, boot = _text(found, "order"), _text(found, "boot_id")
         pods, until = found.get("pods"), _seconds(found.get("until_unix_seconds"))
-        is_right = order and boot and until is not None
-        if not is_right or not isinstance(pods, list) or not 0 < len(pods) <= _PODS_MOST:
+        if not (order and boot and isinstance(pods, list) and 0 < len(pods) <= _PODS_MOST):
+            until = None
+        if until is None or not isinstance(pods, list):
             self._problems[path] = f"{path} is ignored: it is no rescue order"
             return None
         uids = tuple(plain(pod, 64) for pod in pods if isinstance(pod, str) and pod)
@@ -171,7 +172,7 @@ class OrderFiles:
 
 
 def read_object(path: str, most: int) -> dict[str, Any]:
-    """A JSON object of ``most`` bytes at most in a file that is root's alone; OSError, ValueError."""
+    """A JSON object of at most ``most`` bytes in root's own file; OSError, ValueError."""
     fd = os.open(path, _FLAGS)
     try:
         if why := _foreign(os.fstat(fd)):
