@@ -29,10 +29,23 @@ POLICY_NAME: Final = "default"
 
 OBSERVER_MANAGER: Final = "seawall-observer"
 AGENT_MANAGER: Final = "seawall-agent"
+ACTOR_MANAGER: Final = "seawall-actor"
 """Field managers (``fieldManager`` of a write)."""
 
 CONTROLLER_NAME: Final = f"{GROUP}/observer"
 """``reportingController`` of the observer's Events."""
+ACTOR_NAME: Final = f"{GROUP}/actor"
+"""``reportingController`` of the actor's Events."""
+
+CHANGES_ANNOTATION: Final = f"{GROUP}/changes"
+"""On an object of somebody else: which of its fields Seawall changed, and what they were."""
+CHANGED_BY_LABEL: Final = f"{GROUP}/changed-by"
+"""On the same object: name of the quarantine, to find it by."""
+QUARANTINE_GATE: Final = f"{GROUP}/quarantine"
+"""Scheduling gate of a pod that waits for the end of a quarantine."""
+GUARD_LABEL: Final = f"{GROUP}/guard"
+"""On a node, by the actor alone; its value is ``GUARD_ENFORCING`` where the guard enforces."""
+GUARD_ENFORCING: Final = "enforcing"
 
 
 def path_of(kind: CustomKind, name: str = "", *, status: bool = False) -> str:

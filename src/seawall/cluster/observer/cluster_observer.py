@@ -604,13 +604,13 @@ class ClusterObserver:
 
     def _create_quarantine(self, one: WorkloadQuarantineObject) -> None:
         document = one.document()
-        status = document.pop("status")
+        document.pop("status", None)
         try:
             self._client.create(path_of(WORKLOAD_QUARANTINE), document)
         except KubeRefusal as problem:
             if problem.status != 409:
                 raise
-        self._write_verdict(one, status, None)
+        self._write_verdict(one, None)
 
     def _update_quarantine(self, one: WorkloadQuarantineObject) -> None:
         before = self._quarantines[one.name]
@@ -620,17 +620,18 @@ class ClusterObserver:
             body = {"spec": spec}
             path = path_of(WORKLOAD_QUARANTINE, one.name)
             self._client.merge(path, body, manager=OBSERVER_MANAGER)
-        status = one.document()["status"]
-        self._write_verdict(one, status, before)
+        self._write_verdict(one, before)
 
     def _write_verdict(
-        self, one: WorkloadQuarantineObject, status: Object, before: WorkloadQuarantineObject | None
+        self, one: WorkloadQuarantineObject, before: WorkloadQuarantineObject | None
     ) -> None:
+        """The verdict alone: what was done stands in the same status, and is the actor's."""
+        assert one.status is not None  # noqa: S101 - what is written has one
         path = path_of(WORKLOAD_QUARANTINE, one.name, status=True)
+        status = one.status.document()
         body = {"status": _cleared(status, ("scoreLog10", "whyNot", "chance"))}
         self._client.merge(path, body, manager=OBSERVER_MANAGER)
         self._quarantines[one.name] = one
-        assert one.status is not None  # noqa: S101 - what is written has one
         was = before.status.verdict if before is not None and before.status else None
         if one.status.verdict is was:
             return
