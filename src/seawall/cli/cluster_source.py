@@ -7,7 +7,13 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any, Final
 
 from seawall.cli.verb import Head, Shown, Verb
-from seawall.cluster.objects.api_group import API_VERSION, CUSTOM_KINDS, NODE_DEATH, path_of
+from seawall.cluster.objects.api_group import (
+    API_VERSION,
+    CUSTOM_KINDS,
+    NODE_DEATH,
+    RESCUE_ORDER,
+    path_of,
+)
 from seawall.cluster.pages.cluster_reading import (
     ACTOR_LEASE,
     LEASE,
@@ -154,7 +160,7 @@ def _read_api(arguments: Namespace) -> ClusterReading:
 
 
 _LISTS: Final = (
-    *((one.kind, one.plural, path_of(one), None) for one in CUSTOM_KINDS),
+    *((one.kind, one.plural, path_of(one), None) for one in CUSTOM_KINDS if one != RESCUE_ORDER),
     (LEASE, "leases", "/apis/coordination.k8s.io/v1/leases",
      {"fieldSelector": f"metadata.name={OBSERVER_LEASE}"}),
     (LEASE, "leases", "/apis/coordination.k8s.io/v1/leases",
