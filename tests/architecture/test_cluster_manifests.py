@@ -67,7 +67,7 @@ def test_they_are_as_the_chart_renders_them() -> None:
 
 def test_kinds_and_the_namespace_come_first_and_nothing_twice(whole: list[dict[str, Any]]) -> None:
     kinds = [one["kind"] for one in whole]
-    assert kinds[:5] == ["CustomResourceDefinition"] * 4 + ["Namespace"]
+    assert kinds[:6] == ["CustomResourceDefinition"] * 5 + ["Namespace"]
     places = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
               for one in whole]  # fmt: skip
     assert len(set(places)) == len(places)
@@ -275,7 +275,10 @@ def test_agent_and_observer_have_no_more_than_they_need(whole: list[dict[str, An
     assert agent["containers"][0]["securityContext"]["capabilities"]["add"] == [
         "IPC_LOCK", "SYS_NICE",
     ]  # fmt: skip
-    assert all(mount["readOnly"] for mount in agent["containers"][0]["volumeMounts"])
+    mounts = agent["containers"][0]["volumeMounts"]
+    assert {one["mountPath"] for one in mounts if not one.get("readOnly")} == {
+        "/run/seawall/orders", "/var/lib/seawall/orders",
+    }  # fmt: skip
     assert "limits" not in agent["containers"][0]["resources"]
     context = observer["containers"][0]["securityContext"]
     assert context["runAsNonRoot"] is True

@@ -22,6 +22,8 @@ NEVER = [
     ("delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
     ("approve", "seawall.internal", "workloadquarantines"),
     ("update", "seawall.internal", "seawallpolicies"),
+    ("create", "seawall.internal", "rescueorders"), ("update", "seawall.internal", "rescueorders"),
+    ("patch", "seawall.internal", "rescueorders"), ("delete", "seawall.internal", "rescueorders"),
     ("patch", "apiextensions.k8s.io", "customresourcedefinitions"),
 ]  # fmt: skip
 NEVER_WITHOUT_ACTOR = [("delete", "", "pods"), ("patch", "", "pods"), ("patch", "", "nodes"),

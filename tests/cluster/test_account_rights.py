@@ -74,7 +74,7 @@ def test_no_expression_of_a_policy_is_doubted_by_the_servers_types(
 ) -> None:
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     found = {one["metadata"]["name"]: one for one in seawall.admin.items(path)}
-    assert len(found) == 6
+    assert len(found) == 8
     for name, policy in found.items():
         assert policy["spec"]["failurePolicy"] == "Fail"
         warnings = policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings", [])

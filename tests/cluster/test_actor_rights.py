@@ -196,7 +196,7 @@ def test_it_may_do_nothing_that_would_make_it_more(admin: ApiClient) -> None:
 def test_no_expression_is_doubted_by_the_servers_types(admin: ApiClient) -> None:
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     found = {one["metadata"]["name"]: one for one in admin.items(path)}
-    assert len(found) == 13
+    assert len(found) == 15
     for name, policy in found.items():
         warnings = policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings", [])
         assert not warnings, name
