@@ -66,6 +66,8 @@ def create(client: ApiClient, path: str, body: Object) -> None:
 class ObserverProcess:
     """``with ObserverProcess(plane, folder) as observer``."""
 
+    role = ACCOUNT
+
     def __init__(self, plane: ControlPlane, folder: Path, account: str = ACCOUNT,
                  environment: Mapping[str, str] | None = None) -> None:  # fmt: skip
         self.plane, self.folder, self.account = plane, folder, account
@@ -85,7 +87,7 @@ class ObserverProcess:
                                       "metadata": {"name": self.account}})  # fmt: skip
             subject = {"kind": "ServiceAccount", "name": self.account, "namespace": NAMESPACE}
             for kind, place in (("ClusterRole", RBAC), ("Role", f"{RBAC}/namespaces/{NAMESPACE}")):
-                role = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ACCOUNT}
+                role = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": self.role}
                 create(client, f"{place}/{kind.lower()}bindings", {
                     "apiVersion": "rbac.authorization.k8s.io/v1", "kind": f"{kind}Binding",
                     "metadata": {"name": f"test-{self.account}"}, "roleRef": role,

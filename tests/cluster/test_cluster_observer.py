@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.api_client import ApiClient
+from tests.cluster.api_client import ApiClient, Object
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.custom_resources import API
 from tests.cluster.kwok_nodes import KwokNodes, condition
 from tests.cluster.observed_cluster import (
     add_nodes,
@@ -142,14 +143,27 @@ def test_with_a_record_it_is_suspect_at_the_first_and_convicted_at_the_second(
                    f"hog is suspected\n{observer.log()}")  # fmt: skip
         after = time.monotonic() - killer.reported_at[0]
         assert after < 15
+        others = others_status(client)
         killer.kill()
         wait_until(lambda: verdicts(client) == {"hog": "convicted"}, 60,
                    f"hog is convicted\n{observer.log()}")  # fmt: skip
         assert len(killer.killed) == 2
+        (found,) = client.items(f"{API}/workloadquarantines")
+        assert found["status"].items() >= others.items()
         deaths = counting(client)
         assert [one.phase.value for one in deaths] == ["explained"] * 2
         assert {one.culprit.name for one in deaths if one.culprit} == {"hog"}
         print(f"suspected {after:.1f} s after the report, score {score_is_replayed(client):.2f}")
+
+
+def others_status(client: ApiClient) -> Object:
+    """What actor and people write into the one quarantine's status, which no observer knows."""
+    (found,) = client.items(f"{API}/workloadquarantines")
+    action = {"lever": "hold", "at": "2026-11-29T01:02:03Z", "result": "done", "later": [1]}
+    status = {"actions": [action], "approvedBy": "ada", "canary": {"pod": "a"}, "later": {"a": 1}}
+    client.patch(f"{API}/workloadquarantines/{found['metadata']['name']}/status",
+                 {"status": status})  # fmt: skip
+    return status
 
 
 @contextlib.contextmanager

@@ -61,7 +61,13 @@ OBJECTS: dict[str, Object] = {
         "kind": "SeawallPolicy", "metadata": {"name": "default"},
         "spec": {"protectedNamespaces": ["kube-system"], "falsePerThousandNodeYears": 0.1,
                  "poolLabels": ["node.kubernetes.io/instance-type"],
-                 "plannedTaints": ["karpenter.sh/disrupted"]},
+                 "plannedTaints": ["karpenter.sh/disrupted"], "brake": False,
+                 "actions": {
+                     "dryRun": False, "approval": "auto", "levers": {"hold": True, "gate": False},
+                     "namespaces": [{"name": "ml", "approval": "observe",
+                                     "levers": {"rescue": True}}],
+                     "brakes": {"nodesLeast": 3, "heldPodsShare": 0.01, "viewAgeSeconds": 20},
+                 }},
     },
     "nodereports": {
         "kind": "NodeReport", "metadata": {"name": "gpu-a100-0017"},
@@ -88,6 +94,17 @@ STATUS: Object = {
     "chance": {"nodes": 400, "withWorkload": 3, "deaths": 3, "deathsWithWorkload": 3,
                "probability": 1e-7},
     "namedAt": AT, "namedAfterSeconds": 2.5,
+    "actions": [
+        {"lever": "hold", "kind": "Pod", "namespace": "ml", "name": "train-llm-0", "uid": UID,
+         "at": AT, "path": "/spec/tolerations", "after": [{"operator": "Exists"}],
+         "result": "done", "undoneAt": AT, "problem": ""},
+        {"lever": "suspend", "at": AT, "path": "/spec/suspend", "before": False, "after": True,
+         "result": "dry-run"},
+        {"lever": "scaleToZero", "at": AT, "before": 3, "after": 0, "result": "refused"},
+        {"lever": "hold", "at": AT, "before": {"a": [1, "x"]}, "result": "failed"},
+    ],
+    "approvedBy": "ada@example.org",
+    "canary": {"pod": "train-llm-1", "node": "gpu-2", "since": AT, "verdict": "passed"},
 }  # fmt: skip
 
 
@@ -224,6 +241,34 @@ def test_a_report_bears_its_nodes_name_and_is_bounded(admin: ApiClient) -> None:
     samples = OBJECTS["nodereports"]["report"]["lastDeath"]["samples"] * 13
     assert "samples" in refusal(admin, "nodereports", ("report.lastDeath.samples", samples))
     assert "text" in refusal(admin, "nodereports", ("report.lastDeath.record.0.text", "x" * 513))
+
+
+ACTIONS = "spec.actions"
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    ("dryRun", "no"), ("approval", "never"), ("levers.hold", "yes"), ("brakes.nodesLeast", 1),
+    ("brakes.heldPodsShare", 1.5), ("brakes.viewAgeSeconds", 0), ("namespaces.0.name", None),
+    ("namespaces.0.approval", "x"), ("namespaces", [{"name": "a"}, {"name": "a"}]),
+])  # fmt: skip
+def test_a_policys_actions_that_are_wrong_are_refused(
+    admin: ApiClient, path: str, value: Any
+) -> None:
+    words = refusal(admin, "seawallpolicies", (f"{ACTIONS}.{path}", value))
+    assert path.replace(".0.", "[0].") in words
+
+
+@pytest.mark.parametrize("status", [
+    {"actions": [{"lever": "hold", "at": AT}]}, {"actions": [{"at": "x", "lever": "a",
+                                                              "result": "done"}]},
+    {"actions": STATUS["actions"] * 17}, {"approvedBy": "x" * 254}, {"canary": {"node": "a"}},
+], ids=lambda one: str(one)[:40])  # fmt: skip
+def test_a_quarantines_actions_are_bounded(admin: ApiClient, status: Object) -> None:
+    path = f"{API}/workloadquarantines"
+    name = admin.create(path, example("workloadquarantines"))["metadata"]["name"]
+    with pytest.raises(ApiError) as refused:
+        admin.patch(f"{path}/{name}/status", {"status": status})
+    assert refused.value.status == 422
 
 
 def test_there_is_one_policy(admin: ApiClient) -> None:

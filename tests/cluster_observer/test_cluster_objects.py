@@ -16,6 +16,7 @@ from seawall.cluster.judge.node_death import (
     Stratum,
     WorkloadKey,
 )
+from seawall.cluster.objects.action_levers import ActionApproval, ActionLever, ActionResult
 from seawall.cluster.objects.api_time import microsecond_of, time_seconds, time_words
 from seawall.cluster.objects.node_death_object import (
     CauseClass,
@@ -38,7 +39,24 @@ from seawall.cluster.objects.node_report_object import (
     node_report_object,
 )
 from seawall.cluster.objects.object_fields import ObjectProblem
+from seawall.cluster.objects.policy_actions import (
+    ActionBrakes,
+    NamespaceActions,
+    PolicyActions,
+    TrippedBrake,
+)
+from seawall.cluster.objects.quarantine_actions import (
+    ActorStatus,
+    QuarantineAction,
+    QuarantineCanary,
+)
 from seawall.cluster.objects.record_line import RecordLine
+from seawall.cluster.objects.rescue_order_object import (
+    RescueOrderObject,
+    RescueState,
+    RescueStatus,
+    rescue_order_object,
+)
 from seawall.cluster.objects.seawall_policy_object import (
     PolicyStatus,
     SeawallPolicyObject,
@@ -89,6 +107,20 @@ QUARANTINE = WorkloadQuarantineObject(
         (CompanionWorkload(WorkloadKey(2, "ml/other"), "ml", "Job", "other"),),
         ChanceNumbers(40, 3, 3, 3, 0.0001), AT + 51, 1.5,
     ),
+    actor_status=ActorStatus(
+        (
+            QuarantineAction(
+                "hold", "Pod", "ml", "hog-abc", "p-1", AT + 52, ActionResult.DONE.value,
+                "/spec/tolerations", None, [{"operator": "Exists", "tolerationSeconds": 1800}],
+                AT + 60, "somebody changed it since",
+            ),
+            QuarantineAction(
+                "suspend", "Job", "ml", "hog", "d-1", AT + 53, "of-a-later-version",
+                "/spec/suspend", False, True,
+            ),
+        ),
+        "ada@example.org", QuarantineCanary("hog-def", "gpu-3", AT + 70, "passed"),
+    ),
 )  # fmt: skip
 REPORT = NodeReportObject(
     "gpu-1", AT, 7, BOOT, ReportGuard("0.1.0", "enforce", True, "short"),
@@ -100,8 +132,20 @@ REPORT = NodeReportObject(
 POLICY = SeawallPolicyObject(
     protected_namespaces=("kube-system", "own"), false_per_thousand_node_years=0.5,
     status=PolicyStatus(6.0, 120, 3, True, AT, 4, "watches"),
+    actions=PolicyActions(
+        False, ActionApproval.AUTO, frozenset({ActionLever.HOLD, ActionLever.RESCUE}),
+        (NamespaceActions("ml", ActionApproval.OBSERVE, ((ActionLever.GATE, True),)),
+         NamespaceActions("web", None, ())),
+        ActionBrakes(3, 4, 5, 6, 0.5, 7.5, 8),
+    ),
+    brake=True, tripped=(TrippedBrake("storm", AT, "40 nodes at once"),),
+)  # fmt: skip
+ORDER = RescueOrderObject(
+    "gpu-1", BOOT, ("p-1", "p-2"), "ops@example.org", AT + 300, "silent for 60 s",
+    RescueStatus(RescueState.DONE, "killed", "5f2d0c1e-0001", 80 << 30, AT + 4),
 )  # fmt: skip
 READERS = {
+    "order": (ORDER, rescue_order_object),
     "death": (DEATH, node_death_object),
     "quarantine": (QUARANTINE, workload_quarantine_object),
     "report": (REPORT, node_report_object),
@@ -124,6 +168,49 @@ def test_what_is_written_is_read_alike(name: str) -> None:
 
 def test_an_empty_policy_has_the_defaults() -> None:
     assert seawall_policy_object({"metadata": {"name": "default"}}) == SeawallPolicyObject()
+
+
+def test_what_may_be_done_is_the_namespaces_word_first() -> None:
+    actions = PolicyActions(namespaces=(
+        NamespaceActions("ml", ActionApproval.AUTO,
+                         ((ActionLever.RESCUE, True), (ActionLever.HOLD, False))),
+    ))  # fmt: skip
+    assert actions.dry_run
+    assert actions.approval_in("web") is ActionApproval.APPROVE
+    assert actions.approval_in("ml") is ActionApproval.AUTO
+    assert actions.levers_in("web") == actions.levers
+    assert actions.levers_in("ml") == actions.levers ^ {ActionLever.RESCUE, ActionLever.HOLD}
+
+
+@pytest.mark.parametrize(("actions", "words"), [
+    ({"dryRun": "no"}, "spec.actions.dryRun: expected true or false, found 'no'"),
+    ({"approval": "never"},
+     "spec.actions.approval: expected one of observe, approve, auto, found 'never'"),
+    ({"levers": {"gate": 1}}, "spec.actions.levers.gate: expected true or false, found 1"),
+    ({"namespaces": [{"approval": "auto"}]},
+     "spec.actions.namespaces[0].name: expected a string, found nothing"),
+    ({"namespaces": [{"name": "a"}, {"name": "a"}]},
+     "spec.actions.namespaces: expected each once, found a twice"),
+    ({"brakes": {"nodesLeast": 1}},
+     "spec.actions.brakes.nodesLeast: expected 2 to 1000, found 1.0"),
+    ({"brakes": {"heldPodsMost": 1.5}},
+     "spec.actions.brakes.heldPodsMost: expected a whole number of at least 0, found 1.5"),
+    ({"brakes": {"heldPodsShare": 2}},
+     "spec.actions.brakes.heldPodsShare: expected 0 to 1, found 2.0"),
+], ids=lambda one: one if isinstance(one, str) else None)  # fmt: skip
+def test_wrong_actions_are_problems_that_say_where(actions: object, words: str) -> None:
+    with pytest.raises(ObjectProblem) as caught:
+        seawall_policy_object({"metadata": {"name": "default"}, "spec": {"actions": actions}})
+    assert str(caught.value) == f"SeawallPolicy default.{words}"
+
+
+def test_what_a_person_wrote_and_nobody_judged_keeps_what_was_done() -> None:
+    document = QUARANTINE.document()
+    document["status"] = {"approvedBy": "ada", "actions": document["status"]["actions"]}
+    read = workload_quarantine_object(document)
+    assert read.status is None
+    assert (read.actor_status.approved_by, len(read.actor_status.actions)) == ("ada", 2)
+    assert read.document()["status"] == document["status"]
 
 
 BAD = (True, -1, 1.5, 1 << 200, "x", "\x1b]0;y\x07" * 5000, [], [[]] * 100_000, {}, {"a": {}},

@@ -16,6 +16,7 @@ from seawall.cluster.judge.node_death import (
     WorkloadKey,
 )
 from seawall.cluster.objects.node_death_object import DeathPhase, DeathWorkload, NodeDeathObject
+from seawall.cluster.objects.quarantine_actions import ActorStatus
 from seawall.cluster.objects.record_line import RecordLine
 from seawall.cluster.objects.workload_quarantine_object import (
     QuarantineMode,
@@ -193,8 +194,9 @@ def test_what_a_person_made_of_it_stays_but_for_the_verdict() -> None:
     (suspect,) = plan(one, {}).create
     active = replace(
         suspect, state=QuarantineState.ACTIVE, mode=QuarantineMode.GATE, reason="by hand",
-        expires_seconds=NOW,
+        expires_seconds=NOW, actor_status=ActorStatus(approved_by="ada"),
     )  # fmt: skip
+    assert plan(one, {active.name: active}) == QuarantinePlan()
     one.put(DEATHS[2])
     found = plan(one, {active.name: active})
     assert (found.create, found.delete) == ((), ())

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall cluster controller``: the process that watches a cluster's nodes, until it is ended."""
+"""``seawall cluster controller``: the process that watches a cluster's nodes, until it is ended.
+
+With ``--act`` it is the one that does something about who kills them.
+"""
 
 import json
 import logging
@@ -15,10 +18,12 @@ from seawall.problems import UsageProblem
 from seawall.views.terminal import plain
 
 if TYPE_CHECKING:
+    from seawall.cluster.actor.cluster_actor import ClusterActor
     from seawall.cluster.kube.kube_client import ClusterAccess, KubeClient
     from seawall.cluster.observer.cluster_observer import ClusterObserver
 
 LEASE_NAME: Final = "seawall-observer"
+ACTOR_LEASE_NAME: Final = "seawall-actor"
 LEASE_NAMESPACE: Final = "seawall"
 _PORT: Final = 9443
 _ONCE_SECONDS: Final = 60.0
@@ -47,6 +52,11 @@ def add_options(parser: ArgumentParser) -> None:
         help=f"default 0.0.0.0:{_PORT} in a pod, 127.0.0.1:{_PORT} elsewhere",
     )  # fmt: skip
     parser.add_argument(
+        "--act", action="store_true",
+        help="act on quarantines, as far as the SeawallPolicy lets it: a process of its own, "
+        "beside the observer",
+    )  # fmt: skip
+    parser.add_argument(
         "--once", action="store_true",
         help="look once, say what stands there as JSON, write nothing, end",
     )  # fmt: skip
@@ -57,6 +67,7 @@ def run(arguments: Namespace) -> int:
     try:
         import ssl  # noqa: PLC0415, F401 - what the self-contained file lacks is said at once
 
+        from seawall.cluster.actor import cluster_actor  # noqa: PLC0415, F401
         from seawall.cluster.kube.kube_client import KubeClient, KubeProblem  # noqa: PLC0415
         from seawall.cluster.observer import cluster_observer  # noqa: PLC0415, F401
     except ModuleNotFoundError as problem:
@@ -66,12 +77,15 @@ def run(arguments: Namespace) -> int:
             f"no Python module {problem.name}: the observer needs the extra `cluster`: "
             "pip install 'seawall[cluster]'"
         ) from None
+    if arguments.act and arguments.once:
+        raise UsageProblem("--once is of the observer, which only looks: not with --act")
+    name = "seawall-actor" if arguments.act else "seawall-observer"
     try:
-        client = KubeClient(_access(arguments), user_agent="seawall-observer")
+        client = KubeClient(_access(arguments), user_agent=name)
         client.server_seconds()
     except KubeProblem as problem:
         raise UsageProblem(f"the cluster cannot be asked: {problem}") from None
-    _log_to_stderr()
+    _log_to_stderr(name.replace("-", "."))
     return _look_once(client, arguments) if arguments.once else _watch(client, arguments)
 
 
@@ -106,26 +120,40 @@ def _observer(client: "KubeClient", arguments: Namespace) -> "tuple[ClusterObser
     return ClusterObserver(client, lease, metrics, pod), metrics
 
 
+def _actor(client: "KubeClient", arguments: Namespace) -> "tuple[ClusterActor, Any]":
+    from seawall.cluster.actor.actor_metrics import ActorMetrics  # noqa: PLC0415 - an extra
+    from seawall.cluster.actor.cluster_actor import ClusterActor  # noqa: PLC0415
+    from seawall.cluster.kube.leader_lease import LeaderLease  # noqa: PLC0415
+
+    pod = os.environ.get("POD_NAME") or socket.gethostname()
+    identity = f"{pod}_{os.urandom(4).hex()}"
+    lease = LeaderLease(client, arguments.namespace, ACTOR_LEASE_NAME, identity)
+    metrics = ActorMetrics()
+    return ClusterActor(client, lease, metrics, pod, arguments.namespace), metrics
+
+
 def _watch(client: "KubeClient", arguments: Namespace) -> int:
     from seawall.cluster.observer.observer_metrics import (  # noqa: PLC0415 - an extra
         ObserverEndpoint,
         WatchNumbers,
     )
 
-    observer, metrics = _observer(client, arguments)
-    metrics.registry.register(WatchNumbers(client.request_counts, observer.watch_restarts))
+    process: ClusterActor | ClusterObserver
+    process, metrics = (_actor if arguments.act else _observer)(client, arguments)
+    metrics.registry.register(WatchNumbers(client.request_counts, process.watch_restarts))
     host, port = _address(arguments)
     try:
-        endpoint = ObserverEndpoint(host, port, metrics, observer.problem)
+        endpoint = ObserverEndpoint(host, port, metrics, process.problem)
     except (OSError, OverflowError) as error:
         words = getattr(error, "strerror", None) or str(error)
         raise UsageProblem(f"--metrics-address {host}:{port}: {words}") from error
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: observer.stop())
+        signal.signal(number, lambda *_: process.stop())
     endpoint.start()
-    logging.getLogger("seawall.observer").info("metrics on %s:%d", host, endpoint.port)
+    logger = "seawall.actor" if arguments.act else "seawall.observer"
+    logging.getLogger(logger).info("metrics on %s:%d", host, endpoint.port)
     try:
-        observer.run()
+        process.run()
     finally:
         endpoint.close()
         client.close()
@@ -169,10 +197,10 @@ class _PlainFormatter(logging.Formatter):
         return f"{moment} {record.levelname.lower()} {plain(words)}"
 
 
-def _log_to_stderr() -> None:
+def _log_to_stderr(name: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_PlainFormatter())
-    logger = logging.getLogger("seawall.observer")
+    logger = logging.getLogger(name)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False

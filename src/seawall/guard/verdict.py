@@ -56,6 +56,9 @@ class Verdict(NamedTuple):
     """Why nothing, or nothing more, is done; empty when something is."""
     sentence: str
     """What a person reads first."""
+    is_ordered: bool = False
+    """By a rescue order: it is carried out also where the guard only observes, if its file lets it
+    (``rescue``)."""
 
     @property
     def is_refusal(self) -> bool:

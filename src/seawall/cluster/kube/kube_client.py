@@ -50,6 +50,7 @@ _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _MESSAGE_LETTERS: Final = 1024
 
 JSON: Final = "application/json"
+JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 """JSON is YAML: a body of JSON is taken."""
@@ -300,8 +301,9 @@ class KubeClient:
         raise AssertionError
 
     def create(self, path: str, body: Object, *, seconds: float = DEADLINE_SECONDS,
-               is_urgent: bool = False) -> Object:  # fmt: skip
-        return _document(self._ask("POST", path, None, body, seconds=seconds, urgent=is_urgent))
+               is_urgent: bool = False, is_dry_run: bool = False) -> Object:  # fmt: skip
+        query = _dry({}, is_dry_run)
+        return _document(self._ask("POST", path, query, body, seconds=seconds, urgent=is_urgent))
 
     def replace(self, path: str, body: Object, *, seconds: float = DEADLINE_SECONDS,
                 is_urgent: bool = False) -> Object:  # fmt: skip
@@ -313,18 +315,26 @@ class KubeClient:
         return _document(self._ask("PATCH", path, query, body, kind=APPLY_PATCH, seconds=seconds))
 
     def merge(self, path: str, body: Object, *, manager: str = "",
-              seconds: float = DEADLINE_SECONDS) -> Object:  # fmt: skip
-        query = {"fieldManager": manager} if manager else None
+              is_dry_run: bool = False, seconds: float = DEADLINE_SECONDS) -> Object:  # fmt: skip
+        query = _dry({"fieldManager": manager} if manager else {}, is_dry_run)
         return _document(self._ask("PATCH", path, query, body, kind=MERGE_PATCH, seconds=seconds))
 
+    def patch(self, path: str, operations: list[Object], *, manager: str = "",
+              is_dry_run: bool = False, seconds: float = DEADLINE_SECONDS) -> Object:  # fmt: skip
+        """JSON patch; 422 where one of its tests fails.  ``is_dry_run``: all but the write."""
+        query = _dry({"fieldManager": manager} if manager else {}, is_dry_run)
+        answer = self._ask("PATCH", path, query, operations, kind=JSON_PATCH, seconds=seconds)
+        return _document(answer)
+
     def delete(self, path: str, *, uid: str = "", resource_version: str = "",
-               seconds: float = DEADLINE_SECONDS) -> Object:  # fmt: skip
+               is_dry_run: bool = False, seconds: float = DEADLINE_SECONDS) -> Object:  # fmt: skip
         conditions = {"uid": uid, "resourceVersion": resource_version}
         conditions = {name: value for name, value in conditions.items() if value}
         body: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if conditions:
             body["preconditions"] = conditions
-        return _document(self._ask("DELETE", path, None, body, seconds=seconds))
+        query = _dry({}, is_dry_run)
+        return _document(self._ask("DELETE", path, query, body, seconds=seconds))
 
     def watch(self, path: str, query: Query | None = None, *,
               silence_seconds: float = SILENCE_SECONDS) -> WatchStream:  # fmt: skip
@@ -362,7 +372,8 @@ class KubeClient:
         """Idle connections; what is under way goes on."""
         self._pool.close()
 
-    def _ask(self, method: str, path: str, query: Query | None, body: Object | None = None, *,
+    def _ask(self, method: str, path: str, query: Query | None,
+             body: Object | list[Object] | None = None, *,
              kind: str = JSON, accept: str = JSON, seconds: float = DEADLINE_SECONDS,
              urgent: bool = False) -> bytes:  # fmt: skip
         """With as many tries as the deadline allows."""
@@ -502,6 +513,21 @@ class KubeClient:
             assert_hostname=access.tls_server_name or None,
             server_hostname=access.tls_server_name or None,
         )  # fmt: skip
+
+
+def _dry(query: dict[str, str], is_dry_run: bool) -> Query | None:  # noqa: FBT001 - a value
+    """The server does all but keep it."""
+    return {**query, "dryRun": "All"} if is_dry_run else query or None
+
+
+def server_version(client: KubeClient) -> tuple[int, int] | None:
+    """Major and minor of the API server; None: it does not say."""
+    try:
+        answer = client.get("/version")
+        minor = "".join(letter for letter in str(answer.get("minor", "")) if letter.isdigit())
+        return int(answer["major"]), int(minor)
+    except (KubeProblem, KeyError, ValueError):
+        return None
 
 
 def resource_of(path: str) -> str:

@@ -4,6 +4,7 @@
 Unknown fields are passed over.  ``null`` is as good as absent, as in the API itself.
 """
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -16,6 +17,8 @@ NAME_LETTERS: Final = 253
 """The longest name that the API takes."""
 TEXT_LETTERS: Final = 512
 WHOLE_MOST: Final = (1 << 63) - 1
+VALUE_LETTERS: Final = 8192
+"""Of a value of any kind, as JSON."""
 _Member = TypeVar("_Member", bound=Enum)
 
 
@@ -113,12 +116,33 @@ class ObjectFields:
             raise _problem(f"{self.where}.{name}", "a number", value)
         return float(value)
 
-    def flag(self, name: str) -> bool:
-        """True or false; absent is false."""
+    def number_between(self, name: str, least: float, most: float) -> float | None:
+        """A number from ``least`` to ``most``; None: absent."""
+        value = self.number(name)
+        if value is not None and not least <= value <= most:
+            raise _problem(f"{self.where}.{name}", f"{least:g} to {most:g}", value)
+        return value
+
+    def value(self, name: str) -> Any:
+        """Whatever stands there, at most ``VALUE_LETTERS`` as JSON, as it was sent: steer no
+        terminal with it.  None: absent.
+        """
+        value = self._fields.get(name)
+        expected = f"JSON of at most {VALUE_LETTERS} letters"
+        try:
+            is_short = len(json.dumps(value, allow_nan=False)) <= VALUE_LETTERS
+        except (ValueError, TypeError, RecursionError):
+            is_short = False
+        if not is_short:
+            raise _problem(f"{self.where}.{name}", expected, value)
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """True or false; ``default``: absent."""
         value = self._fields.get(name)
         if value is not None and not isinstance(value, bool):
             raise _problem(f"{self.where}.{name}", "true or false", value)
-        return bool(value)
+        return default if value is None else bool(value)
 
     def seconds(self, name: str) -> float | None:
         """A time as seconds since 1970; None: absent."""

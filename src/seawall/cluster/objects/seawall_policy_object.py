@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``SeawallPolicy``: what the cluster's owner sets, and what the observer says of itself."""
+"""``SeawallPolicy``: what the cluster's owner sets, and what observer and actor say of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +15,12 @@ from seawall.cluster.objects.object_fields import (
     clean,
     object_name,
     without_absent,
+)
+from seawall.cluster.objects.policy_actions import (
+    PolicyActions,
+    TrippedBrake,
+    policy_actions,
+    tripped_brakes,
 )
 
 _WORDS_MOST: Final = 256
@@ -77,8 +83,13 @@ class SeawallPolicyObject:
     )  # fmt: skip
     """A node that has one of them was meant to go."""
     planned_annotations: tuple[str, ...] = ("weave.works/kured-reboot-in-progress",)
+    actions: PolicyActions = field(default=PolicyActions())
+    brake: bool = False
+    """Everything is disarmed: no new action, and guards observe."""
     generation: int | None = None
     status: PolicyStatus = field(default=PolicyStatus())
+    tripped: tuple[TrippedBrake, ...] = ()
+    """The actor's part of the status."""
     resource_version: str = ""
     """Empty: the cluster has no such object."""
     uid: str = ""
@@ -92,13 +103,18 @@ class SeawallPolicyObject:
         return {
             "apiVersion": API_VERSION, "kind": CLUSTER_POLICY.kind,
             "metadata": {"name": POLICY_NAME}, "spec": self.spec_document(),
-            "status": self.status.document(),
+            "status": {
+                **self.status.document(), "brakes": [one.document() for one in self.tripped],
+            },
         }  # fmt: skip
 
     def spec_document(self) -> dict[str, Any]:
         """The spec alone."""
         lists = {name: list(getattr(self, field_name)) for name, field_name in _LISTS.items()}
-        return {**lists, "falsePerThousandNodeYears": self.false_per_thousand_node_years}
+        return {
+            **lists, "falsePerThousandNodeYears": self.false_per_thousand_node_years,
+            "actions": self.actions.document(), "brake": self.brake,
+        }  # fmt: skip
 
 
 _LISTS: Final[Mapping[str, str]] = {
@@ -127,12 +143,16 @@ def seawall_policy_object(document: object) -> SeawallPolicyObject:
     }
     if rate is not None:
         lists["false_per_thousand_node_years"] = rate
+    status = whole.fields("status")
     return SeawallPolicyObject(
         **lists,
+        actions=policy_actions(spec.fields("actions")),
+        brake=spec.flag("brake"),
         generation=metadata.whole("generation"),
         resource_version=metadata.text("resourceVersion"),
         uid=metadata.text("uid"),
-        status=_policy_status(whole.fields("status")),
+        status=_policy_status(status),
+        tripped=tripped_brakes(status),
     )
 
 

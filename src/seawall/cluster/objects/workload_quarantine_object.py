@@ -20,6 +20,7 @@ from seawall.cluster.objects.object_fields import (
     word_of,
     words_of,
 )
+from seawall.cluster.objects.quarantine_actions import ActorStatus, actor_status
 
 NAMES_MOST: Final = 1000
 COMPANIONS_MOST: Final = 16
@@ -157,6 +158,8 @@ class WorkloadQuarantineObject:
     expires_seconds: float | None
     status: QuarantineStatus | None = field(default=None)
     """None: nobody has judged it, a person wrote it."""
+    actor_status: ActorStatus = field(default=ActorStatus())
+    """The rest of its status, which is not the observer's to write."""
 
     def document(self) -> dict[str, Any]:
         """The whole object as JSON; its status is written by a request of its own."""
@@ -164,8 +167,10 @@ class WorkloadQuarantineObject:
             "apiVersion": API_VERSION, "kind": WORKLOAD_QUARANTINE.kind,
             "metadata": {"name": self.name}, "spec": self.spec_document(),
         }  # fmt: skip
-        if self.status is not None:
-            document["status"] = self.status.document()
+        status = {} if self.status is None else self.status.document()
+        status |= self.actor_status.document()
+        if status:
+            document["status"] = status
         return document
 
     def spec_document(self) -> dict[str, Any]:
@@ -203,6 +208,7 @@ def workload_quarantine_object(document: object) -> WorkloadQuarantineObject:
         deaths=spec.texts("deaths", NAMES_MOST),
         expires_seconds=spec.seconds("expiresAt"),
         status=None if status is None or not status.has("verdict") else _status(status),
+        actor_status=actor_status(status),
     )
 
 

@@ -61,6 +61,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
 )
 from seawall.cluster.observer.dead_node_workloads import DeadNodeWorkloads
 from seawall.cluster.observer.death_ledger import DeathLedger
+from seawall.cluster.observer.in_force_map import InForceMap
 from seawall.cluster.observer.node_life import NodeLife, NodeLifeEvent, NodeLifeKind, NodeLifeTimes
 from seawall.cluster.observer.observer_events import EventTarget, ObserverEvent
 from seawall.cluster.observer.observer_metrics import ObserverMetrics
@@ -120,6 +121,7 @@ class ClusterObserver:
         self._ledger = DeathLedger(self._policy.judge_policy())
         self._looks = DeadNodeWorkloads(client, steady_seconds)
         self._quarantines: dict[str, WorkloadQuarantineObject] = {}
+        self._in_force = InForceMap(client, lease.namespace)
         self._reports: dict[str, _Report] = {}
         self._changed_reports: set[str] = set()
         self._waiting: dict[str, NodeLifeEvent] = {}
@@ -411,6 +413,7 @@ class ClusterObserver:
             return
         if term != self._term:
             self._term = term
+            self._in_force.forget()
             LOG.info("leads: %d nodes, %d deaths", len(self._life), len(self._ledger.objects))
             self._ledger.change_all_since(now - LIFE_SECONDS)
             self._changed_reports |= set(self._reports)
@@ -433,6 +436,7 @@ class ClusterObserver:
         self._write_retractions()
         self._tell_storms(now)
         self._write_quarantines()
+        self._in_force.write(self._quarantines.values())
         self._write_events()
         self._write_policy_status()
         self._forget(now)
@@ -604,13 +608,13 @@ class ClusterObserver:
 
     def _create_quarantine(self, one: WorkloadQuarantineObject) -> None:
         document = one.document()
-        status = document.pop("status")
+        document.pop("status", None)
         try:
             self._client.create(path_of(WORKLOAD_QUARANTINE), document)
         except KubeRefusal as problem:
             if problem.status != 409:
                 raise
-        self._write_verdict(one, status, None)
+        self._write_verdict(one, None)
 
     def _update_quarantine(self, one: WorkloadQuarantineObject) -> None:
         before = self._quarantines[one.name]
@@ -620,17 +624,18 @@ class ClusterObserver:
             body = {"spec": spec}
             path = path_of(WORKLOAD_QUARANTINE, one.name)
             self._client.merge(path, body, manager=OBSERVER_MANAGER)
-        status = one.document()["status"]
-        self._write_verdict(one, status, before)
+        self._write_verdict(one, before)
 
     def _write_verdict(
-        self, one: WorkloadQuarantineObject, status: Object, before: WorkloadQuarantineObject | None
+        self, one: WorkloadQuarantineObject, before: WorkloadQuarantineObject | None
     ) -> None:
+        """The verdict alone: what was done stands in the same status, and is the actor's."""
+        assert one.status is not None  # noqa: S101 - what is written has one
         path = path_of(WORKLOAD_QUARANTINE, one.name, status=True)
+        status = one.status.document()
         body = {"status": _cleared(status, ("scoreLog10", "whyNot", "chance"))}
         self._client.merge(path, body, manager=OBSERVER_MANAGER)
         self._quarantines[one.name] = one
-        assert one.status is not None  # noqa: S101 - what is written has one
         was = before.status.verdict if before is not None and before.status else None
         if one.status.verdict is was:
             return

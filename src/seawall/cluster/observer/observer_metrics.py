@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
@@ -174,11 +174,17 @@ class _SixServer(WSGIServer):
     address_family = socket.AF_INET6
 
 
+class RegistryOwner(Protocol):
+    """Numbers of a process: the observer's, or the actor's."""
+
+    registry: CollectorRegistry
+
+
 class ObserverEndpoint:
     """``/metrics`` and ``/healthz`` over HTTP, in a thread of its own."""
 
     def __init__(
-        self, host: str, port: int, metrics: ObserverMetrics, problem: Callable[[], str]
+        self, host: str, port: int, metrics: RegistryOwner, problem: Callable[[], str]
     ) -> None:
         """``problem``: why the process is ill; empty: it is well.  OSError: no such address."""
         self._metrics_app: Any = make_wsgi_app(metrics.registry)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was done in the name of a quarantine: the part of its status that is not the observer's."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from seawall.cluster.objects.api_time import time_words
+from seawall.cluster.objects.object_fields import (
+    TEXT_LETTERS,
+    ObjectFields,
+    clean,
+    without_absent,
+)
+
+ACTIONS_MOST: Final = 64
+_WORD_LETTERS: Final = 63
+_PATH_LETTERS: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineAction:
+    """One write, or one that was refused or only told of."""
+
+    lever: str
+    """An ``ActionLever``'s value, or a word of a later version."""
+    kind: str
+    """Of the object that it was done to, ``Pod`` say."""
+    namespace: str
+    """Empty: a node."""
+    name: str
+    uid: str
+    at_seconds: float
+    result: str
+    """An ``ActionResult``'s value, or a word of a later version."""
+    path: str = ""
+    """JSON pointer to the field; empty: the whole object, a deletion say."""
+    before: Any = None
+    """As it was sent; None: it was absent."""
+    after: Any = None
+    undone_seconds: float | None = None
+    problem: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What it is as JSON."""
+        undone = self.undone_seconds
+        return without_absent({
+            "lever": self.lever, "kind": self.kind, "namespace": self.namespace,
+            "name": self.name, "uid": self.uid, "at": time_words(self.at_seconds),
+            "path": self.path, "before": self.before, "after": self.after,
+            "result": self.result, "undoneAt": None if undone is None else time_words(undone),
+            "problem": clean(self.problem, TEXT_LETTERS),
+        })  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineCanary:
+    """The one pod that is let through, to see whether its node lives."""
+
+    pod: str
+    node: str = ""
+    """Empty: it runs nowhere yet."""
+    since_seconds: float | None = None
+    verdict: str = ""
+    """Empty: it runs; ``passed`` or ``failed``."""
+
+    def document(self) -> dict[str, Any]:
+        """What it is as JSON."""
+        since = self.since_seconds
+        return without_absent({
+            "pod": self.pod, "node": self.node,
+            "since": None if since is None else time_words(since), "verdict": self.verdict,
+        })  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ActorStatus:
+    """What actor and people say in a quarantine's status; the observer writes none of it."""
+
+    actions: tuple[QuarantineAction, ...] = ()
+    """The newest last, at most ``ACTIONS_MOST``."""
+    approved_by: str = ""
+    """Who has said that it may be done; empty: nobody."""
+    canary: QuarantineCanary | None = None
+
+    def document(self) -> dict[str, Any]:
+        """What it is as JSON; absent where nothing was done."""
+        actions = [one.document() for one in self.actions[-ACTIONS_MOST:]]
+        return without_absent({
+            "actions": actions or None, "approvedBy": clean(self.approved_by, 253),
+            "canary": None if self.canary is None else self.canary.document(),
+        })  # fmt: skip
+
+
+def actor_status(fields: ObjectFields | None) -> ActorStatus:
+    """Of a quarantine's status.  ObjectProblem: what is wrong with it."""
+    if fields is None:
+        return ActorStatus()
+    canary = fields.fields("canary")
+    return ActorStatus(
+        tuple(_action(row) for row in fields.rows("actions", ACTIONS_MOST)),
+        fields.text("approvedBy"),
+        None if canary is None else QuarantineCanary(
+            canary.needed_text("pod"), canary.text("node"), canary.seconds("since"),
+            canary.text("verdict", _WORD_LETTERS),
+        ),
+    )  # fmt: skip
+
+
+def _action(row: ObjectFields) -> QuarantineAction:
+    return QuarantineAction(
+        lever=row.needed_text("lever", _WORD_LETTERS), kind=row.text("kind", _WORD_LETTERS),
+        namespace=row.text("namespace", _WORD_LETTERS), name=row.text("name"),
+        uid=row.text("uid", _WORD_LETTERS), at_seconds=row.needed_seconds("at"),
+        result=row.needed_text("result", _WORD_LETTERS), path=row.text("path", _PATH_LETTERS),
+        before=row.value("before"), after=row.value("after"),
+        undone_seconds=row.seconds("undoneAt"), problem=row.text("problem", TEXT_LETTERS),
+    )  # fmt: skip
