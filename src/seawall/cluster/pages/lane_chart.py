@@ -69,7 +69,8 @@ def lane_chart(
         "svg", element("title", title), _axis(frame),
         (_lane(frame, number, lane) for number, lane in enumerate(lanes)),
         _way(frame, lanes, way), _legend(frame, has_spans=has_spans),
-        viewBox=f"0 0 {_WIDTH} {frame.height + (_SPAN_ROW if has_spans else 0)}", role="img", aria_label=title, class_="chart",
+        viewBox=f"0 0 {_WIDTH} {frame.height + (_SPAN_ROW if has_spans else 0)}",
+        role="img", aria_label=title, class_="chart",
     )  # fmt: skip
 
 
