@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall cluster why|suspects|deaths|replay|report``: which workload kills the nodes of a
-cluster; ``controller`` is the process that finds out.
+cluster; ``quarantine|approve|release|undo|brake``: what a person does about it; ``controller`` is
+the process that finds out.
 """
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import (
+    ArgumentParser,
+    Namespace,
+    RawDescriptionHelpFormatter,
+    _MutuallyExclusiveGroup,
+)
 from importlib import import_module
 from typing import Final
 
+from seawall.cli.cluster_act import ACTS, add_act_arguments
 from seawall.cli.source_options import (
     TIMEOUT_SECONDS,
     add_color_argument,
@@ -22,6 +29,11 @@ VERBS: Final = {
     "deaths": "nodes that died, newest first: cause, culprit, evidence",
     "replay": "recorded deaths judged again, by this policy or another",
     "report": "one HTML page: deaths on a time axis, one lane a node",
+    "quarantine": "by your own word: new copies of a workload wait, or it is suspended",
+    "approve": "what is proposed against a suspect may be done",
+    "release": "a quarantine ends; what was changed in its name is put back",
+    "undo": "put back what was changed, also without chart, controller and kinds",
+    "brake": "disarm everything: nothing new is done, every guard observes",
     "controller": "the process in a pod that watches the nodes and writes it all down",
 }
 _ABOUT: Final = {
@@ -33,12 +45,25 @@ _ABOUT: Final = {
     "replay": "Judges NodeDeath objects once more, as the observer would.  --policy: also by\n"
     "another SeawallPolicy: who would be convicted, how many nodes sooner or later.",
     "report": "Self-contained: no script, nothing from elsewhere.",
+    "quarantine": "Makes a WorkloadQuarantine that is active; says before what will happen and\n"
+    "what cannot be undone.  The actor carries it out, where one is installed.  Asks\n"
+    "nothing: where living pods would be deleted it does nothing without --yes.",
+    "approve": "Makes a quarantine that the observer proposes active, in your name.",
+    "release": "Ends it first, then puts back each field that is still as Seawall left it;\n"
+    "what somebody changed since is left, and named.",
+    "undo": "Finds changed objects by their label and puts back what stands in their own\n"
+    "annotation; quarantines in force end first, where the cluster has any.",
+    "brake": "Sets spec.brake of the SeawallPolicy: the actor begins nothing new, agents tell\n"
+    "their guards to observe.  Waits for the answers, lists who was not reached.  Undo\n"
+    "and release go on.  --off arms no guard beyond what its own file says.",
     "controller": "Watches the cluster's nodes, looks into each death and writes NodeDeath and\n"
     "WorkloadQuarantine objects and Events: nothing else is changed.  Of several one\n"
     "leads.  Needs the extra: pip install 'seawall[cluster]'.",
 }
 _EPILOG: Final = """\
 FILE: kubectl get nd,wq,seawallpolicies,nodereports,leases -A -o json > FILE"""
+_ACT_EPILOG: Final = """\
+Exit status: 0 done; 1 in part, and the answer says what is left; 2 nothing written."""
 _SOURCES: Final = ("why", "suspects", "deaths", "report")
 
 
@@ -48,7 +73,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     for name, words in VERBS.items():
         verb = verbs.add_parser(
             name, help=words, description=_ABOUT[name],
-            epilog=None if name == "controller" else _EPILOG,
+            epilog=_ACT_EPILOG if name in ACTS else None if name == "controller" else _EPILOG,
             formatter_class=RawDescriptionHelpFormatter,
         )  # fmt: skip
         if name == "controller":
@@ -66,6 +91,9 @@ def add_arguments(parser: ArgumentParser) -> None:
             verb.add_argument(
                 "--policy", metavar="FILE", help="a SeawallPolicy to try out, YAML or JSON"
             )
+        if name in ACTS:
+            add_act_arguments(verb, name)
+            _add_cluster(verb, verb)
         if name in _SOURCES:
             _add_source(verb)
         if name == "report":
@@ -82,6 +110,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _add_source(verb: ArgumentParser) -> None:
     where = verb.add_mutually_exclusive_group()
     where.add_argument("--from", dest="dump", metavar="FILE", help="a dump ('-' for stdin)")
+    _add_cluster(verb, where)
+
+
+def _add_cluster(verb: ArgumentParser, where: ArgumentParser | _MutuallyExclusiveGroup) -> None:
     where.add_argument(
         "--kubeconfig", metavar="FILE", help="default $KUBECONFIG, else ~/.kube/config"
     )

@@ -128,7 +128,7 @@ def _read_api(arguments: Namespace) -> ClusterReading:
         KubeRefusal,
     )
 
-    access = _access(arguments)
+    access = cluster_access(arguments)
     where = arguments.context or access.server
     objects: list[Any] = []
     missing: dict[str, NotSeen] = {}
@@ -158,7 +158,7 @@ _LISTS: Final = (
 """Kind, plural, path and query."""
 
 
-def _access(arguments: Namespace) -> "ClusterAccess":
+def cluster_access(arguments: Namespace) -> "ClusterAccess":
     """As kubectl finds it: what is named, else $KUBECONFIG, ~/.kube/config, the pod's account."""
     import ssl  # noqa: PLC0415, F401 - what the self-contained file lacks is said at once
 

@@ -5,6 +5,9 @@ FIRES = 10
 """Only with ``--fail-on``."""
 BLIND = 11
 """Only with ``--fail-on``."""
+NOT_WHOLE = 1
+"""Of ``seawall cluster quarantine`` and its like: a write was refused, a field was left, a guard
+was not reached; the answer says which."""
 USAGE = 2
 """Unusable words or input, or a machine that did not answer with a whole document."""
 BUG = 70

@@ -14,7 +14,7 @@ from seawall.cluster.changes.change_patch import ChangeOutcome, FieldChange
 from seawall.cluster.changes.change_writer import ChangeWriter
 from seawall.cluster.changes.object_change import ObjectAddress
 from seawall.cluster.kube.kube_client import KubeClient, KubeProblem, KubeRefusal, Object
-from seawall.cluster.pages.cluster_act_page import ActStep, StepResult, StepWhat
+from seawall.cluster.pages.cluster_act_page import ActOutcome, ActStep, StepResult, StepWhat
 from seawall.findings.blindness import NotSeen
 
 MANAGER: Final = "seawall-cli"
@@ -41,11 +41,19 @@ class ActDesk:
         self.writer = ChangeWriter(client, MANAGER, is_dry_run=is_dry_run)
         self.steps: list[ActStep] = []
         self.unseen: list[NotSeen] = []
+        self._is_broken_off = False
 
     @property
     def has_trouble(self) -> bool:
         """A step was refused, or a field was left."""
         return any(one.result in ("refused", "left") for one in self.steps)
+
+    @property
+    def outcome(self) -> ActOutcome:
+        """Of all steps together."""
+        if self.has_trouble or self._is_broken_off:
+            return "partly"
+        return "planned" if self.is_dry_run else "done"
 
     def person(self) -> str:
         """Whom the API server takes us for; empty: it does not say."""
@@ -86,11 +94,13 @@ class ActDesk:
             result = self._made
         for field, value in leaves:
             old = _value_of(before or {}, field)
+            if old is None and value is None:
+                continue
             self._add(("patch", kind, "", name), result, words, field, old, value)
         return result != "refused"
 
     def delete(self, path: str, kind: str, name: str, uid: str, words: str) -> bool:
-        """False: refused."""
+        """False: it was refused, which stands in the steps."""
         step: _Step = ("delete", kind, "", name)
         try:
             self.client.delete(path, uid=uid, is_dry_run=self.is_dry_run)
@@ -139,6 +149,7 @@ class ActDesk:
         """The API server went away in the middle: what stands in the steps was written."""
         words = f"{short(problem)}; run it again: what is written already is left as it is"
         self.unseen.append(NotSeen("the rest of it", words, ""))
+        self._is_broken_off = True
 
     @property
     def _made(self) -> StepResult:
@@ -153,7 +164,7 @@ class ActDesk:
 
 
 def short(problem: object) -> str:
-    """One line."""
+    """One line of it, at most 200 letters."""
     return " ".join(str(problem).split())[:_MESSAGE_LETTERS]
 
 

@@ -10,6 +10,9 @@ StepResult = Literal["planned", "done", "already", "left", "refused"]
 """planned: it is written with the same words without --dry-run; already: it stands so; left:
 somebody else changed it since; refused: ``words`` say by whom."""
 StepWhat = Literal["create", "patch", "delete"]
+ActOutcome = Literal["planned", "done", "partly", "needs yes", "nothing"]
+"""planned: a dry run; partly: a step was refused or left, or not every guard was reached; needs
+yes: nothing was written, for pods would be deleted; nothing: there is nothing to do."""
 ActName = Literal["quarantine", "release", "undo", "approve", "brake"]
 
 
@@ -34,7 +37,7 @@ class ActStep:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardAnswer:
+class BrakeAnswer:
     """Whether the guard of one node is known to observe since the brake was put on."""
 
     node: str
@@ -48,7 +51,7 @@ class GuardAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterActPage:
-    """One deed."""
+    """One deed: its writes, what follows, what is lost for good."""
 
     act: ActName
     source: str
@@ -59,15 +62,15 @@ class ClusterActPage:
     """The workload, the quarantine, or what else it is about."""
     headline: str
     is_dry_run: bool
-    outcome: Literal["planned", "done", "partly", "needs yes", "nothing"]
-    """planned: a dry run; partly: a step was refused or left, or not every guard was reached;
-    needs yes: nothing was written, for pods would be deleted; nothing: there is nothing to do."""
+    outcome: ActOutcome
     steps: tuple[ActStep, ...] = ()
     effects: tuple[str, ...] = ()
     """What happens next, and by whom."""
     lost: tuple[str, ...] = ()
     """What cannot be undone."""
     commands: tuple[str, ...] = ()
-    """What takes it back, or goes on."""
-    guards: tuple[GuardAnswer, ...] = ()
+    """What takes it back, where something does; else what shows more."""
+    is_taken_back: bool = False
+    """The commands take it back."""
+    guards: tuple[BrakeAnswer, ...] = ()
     unseen: tuple[NotSeen, ...] = ()

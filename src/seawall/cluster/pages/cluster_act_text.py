@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from seawall.cluster.pages.cluster_act_page import ActStep, ClusterActPage, GuardAnswer
+from seawall.cluster.pages.cluster_act_page import ActStep, BrakeAnswer, ClusterActPage
 from seawall.cluster.pages.cluster_words import ago
 from seawall.findings.blindness import NotSeen
 from seawall.views.document import taken_at
@@ -14,15 +14,17 @@ from seawall.words import counted, first
 
 _LABEL: Final = 9
 _STEPS_SHOWN: Final = 6
+_STEP_LINES: Final = 3
 _UNSEEN_SHOWN: Final = 2
 _NODES_SHOWN: Final = 5
 _VALUE_LETTERS: Final = 32
 _LEVELS: Final = {"partly": "warning", "needs yes": "warning"}
 _LOUD: Final = ("refused", "left")
-_COMMANDS: Final = {"quarantine": "take back", "approve": "take back", "brake": "take back"}
+_TAKEN_BACK: Final = "take back"
 _ENDINGS: Final = {
     "planned": "NOTHING WAS WRITTEN: a dry run. Without --dry-run it is.",
     "needs yes": "NOTHING WAS WRITTEN: pods would be deleted. With --yes it is.",
+    "nothing": "Nothing was written: there is nothing left to do.",
 }
 
 
@@ -38,7 +40,7 @@ def act_lines(page: ClusterActPage, paper: Console, *, whole: bool) -> Iterator[
     yield from _steps(page.steps, paper, whole=whole)
     yield from _guards(page, paper, whole=whole)
     yield from _part(paper, "then", page.effects)
-    label = _COMMANDS.get(page.act, "look")
+    label = _TAKEN_BACK if page.is_taken_back else "look"
     for number, command in enumerate(page.commands):
         yield _label(label if not number else "") + plain(command)
     yield from _unseen(page.unseen, paper, whole=whole)
@@ -67,7 +69,7 @@ def _steps(steps: Sequence[ActStep], paper: Console, *, whole: bool) -> Iterator
     for number, step in enumerate(shown):
         lines = list(paper.wrap(step_words(step), " " * (_LABEL + 3),
                                 _label(label if not number else "")))  # fmt: skip
-        for line in lines if whole else lines[:2]:
+        for line in lines if whole else lines[:_STEP_LINES]:
             yield paper.paint(line, "warning") if step.result in _LOUD else line
     if more := len(ordered) - len(shown):
         yield f"{_label('')}and {counted(more, 'write')} more: --whole"
@@ -93,7 +95,7 @@ def _guards(page: ClusterActPage, paper: Console, *, whole: bool) -> Iterator[st
         yield f"{_label('')}and {counted(more, 'node')} more: --whole"
 
 
-def _guard_words(one: GuardAnswer, now: float) -> str:
+def _guard_words(one: BrakeAnswer, now: float) -> str:
     if one.said_at_unix_seconds is None:
         return one.words
     return f"{one.words}; said {one.mode or 'nothing'} {ago(one.said_at_unix_seconds, now)}"
