@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kwok_nodes import Hardware, KwokNodes
-from tests.cluster.rendered_manifests import NAMESPACE, documents
+from tests.cluster.rendered_manifests import ACTOR, MUTATING_FILE, NAMESPACE, documents
 from tests.cluster.waiting import wait_until
 
 APPLY = "application/apply-patch+yaml"
@@ -53,7 +53,7 @@ class InstalledSeawall:
 
 
 @contextlib.contextmanager
-def installed(program: Path, kwok: Path) -> Iterator[InstalledSeawall]:
+def installed(program: Path, kwok: Path, *, with_actor: bool = False) -> Iterator[InstalledSeawall]:
     """Ready when the pods run and the policies answer."""
     with (
         ControlPlane(program, kwok=kwok) as plane,
@@ -63,7 +63,7 @@ def installed(program: Path, kwok: Path) -> Iterator[InstalledSeawall]:
         found = InstalledSeawall(
             plane, admin, nodes.add(2, GPU, "gpu"), nodes.add(2, SYSTEM, "sys")
         )
-        for document in documents():
+        for document in [*documents(), *(actor_documents(admin) if with_actor else ())]:
             apply(admin, document)
         whole = [*found.gpu_nodes, *found.other_nodes]
         wait_until(
@@ -79,8 +79,25 @@ def installed(program: Path, kwok: Path) -> Iterator[InstalledSeawall]:
                 lambda: refuses_a_quarantine(observer),
                 POLICY_SECONDS, "the observer's policies answer",
             )  # fmt: skip
+        if with_actor:
+            with found.account("seawall-actor") as actor:
+                wait_until(
+                    lambda: refuses(actor, f"/api/v1/nodes/{whole[0]}",
+                                    {"metadata": {"labels": {"a": "b"}}}),
+                    POLICY_SECONDS, "the actor's policies answer",
+                )  # fmt: skip
         time.sleep(1)  # all of them are read at once, and compiled one by one
         yield found
+
+
+def actor_documents(admin: ApiClient) -> list[Object]:
+    """Those that this server can take."""
+    served = admin.get("/apis/admissionregistration.k8s.io/v1")["resources"]
+    mutates = any(one["kind"] == "MutatingAdmissionPolicy" for one in served)
+    return [
+        one for path in sorted(ACTOR.glob("*.yaml")) if mutates or path.name != MUTATING_FILE
+        for one in documents(path.parent, path.name)
+    ]  # fmt: skip
 
 
 def refuses(client: ApiClient, path: str, body: Object) -> bool:
