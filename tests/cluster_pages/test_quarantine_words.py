@@ -151,3 +151,19 @@ def test_the_page_has_a_lane_for_each_quarantine_and_each_hold() -> None:
     ).decode()
     assert 'class="held"' not in calm
     assert "What was done" not in calm
+
+
+def test_a_persons_quarantine_of_whom_nobody_judged_has_a_story_too() -> None:
+    whole = acted_dump()
+    for item in whole["items"]:
+        if item["kind"] == "WorkloadQuarantine":
+            item["status"] = {"approvedBy": "alice"}
+            item["spec"] |= {"deaths": [], "key": {"level": 1, "value": "another"},
+                             "reason": "it eats nodes"}  # fmt: skip
+    page = page_of(whole, subject="ml/trainer")
+    assert page.headline == (
+        "Deployment ml/trainer: a person's own word (it eats nodes); no node is known to have died "
+        "with it"
+    )
+    assert "it eats nodes" in words_of(page)
+    assert "no node is known" in words_of(page_of(whole))
