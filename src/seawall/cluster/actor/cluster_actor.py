@@ -19,7 +19,12 @@ from seawall.cluster.actor.action_log import with_undone
 from seawall.cluster.actor.actor_events import ActorEvent, policy_target
 from seawall.cluster.actor.actor_metrics import ActorMetrics
 from seawall.cluster.actor.family_reader import FamilyReader
-from seawall.cluster.actor.family_view import NO_FAMILY, ActorQuarantine, ClusterView, Family
+from seawall.cluster.actor.family_view import (
+    NO_FAMILY,
+    ActorQuarantine,
+    ClusterView,
+    WorkloadFamily,
+)
 from seawall.cluster.actor.lever_executor import LeverExecutor, written_status
 from seawall.cluster.actor.lever_plan import LeverPlanner, held_pods_most, quarantines_left
 from seawall.cluster.actor.lever_steps import LeverPlan, StateStep
@@ -430,7 +435,7 @@ class ClusterActor:
             work.due = 0.0
             raise done.problem
 
-    def _family_of(self, one: ActorQuarantine) -> Family:
+    def _family_of(self, one: ActorQuarantine) -> WorkloadFamily:
         """Is not read where nothing can come of it."""
         approval = self._policy.actions.approval_in(one.namespace)
         is_waiting = one.object.state not in _LIVE
@@ -555,7 +560,7 @@ class ClusterActor:
             del self._activations[uid]
 
 
-def _held(one: ActorQuarantine, family: Family) -> int:
+def _held(one: ActorQuarantine, family: WorkloadFamily) -> int:
     """How many of its pods wait by our hold just now."""
     return sum(
         1 for pod in family.pods

@@ -9,7 +9,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from seawall.cluster.actor.family_pods import FamilyPod
-from seawall.cluster.actor.family_view import ActorQuarantine, ClusterView, Family, FamilyOwner
+from seawall.cluster.actor.family_view import (
+    ActorQuarantine,
+    ClusterView,
+    FamilyOwner,
+    WorkloadFamily,
+)
 from seawall.cluster.actor.lever_steps import (
     DeleteStep,
     FieldStep,
@@ -75,9 +80,13 @@ class LeverPlanner:
     """For one look at one quarantine: ``plan`` is called once."""
 
     def __init__(
-        self, one: ActorQuarantine, family: Family, cluster: ClusterView, actions: PolicyActions
+        self,
+        one: ActorQuarantine,
+        family: WorkloadFamily,
+        cluster: ClusterView,
+        actions: PolicyActions,
     ) -> None:
-        self._one, self._family, self._cluster, self._actions = one, family, cluster, actions
+        self._one, self._family, self._cluster, self._wishes = one, family, cluster, actions
         self._levers = actions.levers_in(one.namespace)
         self._approval = actions.approval_in(one.namespace)
         # A person's word is written before the state that it allows: until that one comes, too,
@@ -102,8 +111,8 @@ class LeverPlanner:
         change = self._state_step()
         if change is not None:
             steps.append(change)
-            mode = change.mode if self._actions.dry_run else mode
-        if state in _OWN_STATES and (change is None or not self._actions.dry_run):
+            mode = change.mode if self._wishes.dry_run else mode
+        if state in _OWN_STATES and (change is None or not self._wishes.dry_run):
             return self._answer(steps)
         steps += self._pulled(mode)
         return self._answer(steps)
@@ -124,11 +133,10 @@ class LeverPlanner:
         state, mode = self._one.object.state, self._one.object.mode
         if state is QuarantineState.CANARY:
             return None
-        if state is QuarantineState.ACTIVE:
-            is_ours = self._one.activated_seconds is not None
-            is_open = is_ours or (self._is_approved and mode is QuarantineMode.TELL)
-            if not is_open:
-                return None
+        if state is QuarantineState.ACTIVE and (
+            self._one.activated_seconds is None or self._is_approved
+        ):
+            return None  # a person has chosen
         wanted = self._wanted_mode()
         if state is QuarantineState.ACTIVE and _RANK[wanted] <= _RANK[mode]:
             return None
@@ -164,11 +172,11 @@ class LeverPlanner:
                     ACTIVATE, RefusalReason.APPROVAL,
                     f"seawall cluster approve {self._one.name}",
                 )  # fmt: skip
-            if not (self._actions.dry_run and self._is_convicted):
+            if not (self._wishes.dry_run and self._is_convicted):
                 return False
         status = self._one.object.status
         nodes = 0 if status is None else len(set(status.nodes))
-        brakes = self._actions.brakes
+        brakes = self._wishes.brakes
         if wanted is not QuarantineMode.HOLD and nodes < brakes.nodes_least:
             words = f"{nodes} node of {brakes.nodes_least} that have to have died"
             self._refuse(ACTIVATE, RefusalReason.NODES, words)
@@ -179,7 +187,7 @@ class LeverPlanner:
             return False
         if self._one.object.state is QuarantineState.ACTIVE:
             return True
-        hour, day = quarantines_left(self._cluster, self._actions)
+        hour, day = quarantines_left(self._cluster, self._wishes)
         for left, reason in ((hour, RefusalReason.HOUR), (day, RefusalReason.DAY)):
             if left <= 0:
                 self._refuse(ACTIVATE, reason, f"no more of {reason.value}")
@@ -209,7 +217,7 @@ class LeverPlanner:
         steps = self._finished_holds()
         if ActionLever.HOLD not in self._levers:
             return steps
-        left = held_pods_most(self._cluster, self._actions) - self._cluster.held_pods
+        left = held_pods_most(self._cluster, self._wishes) - self._cluster.held_pods
         for pod in self._family.pods:
             if pod.node not in self._cluster.silent_nodes or not pod.lives or pod.owner is None:
                 continue
@@ -291,10 +299,10 @@ class LeverPlanner:
             return []
         since = self._one.mode_seconds
         now = self._cluster.now_seconds
-        if now - since < SETTLE_SECONDS and not self._actions.dry_run:
+        if now - since < SETTLE_SECONDS + 1.0 and not self._wishes.dry_run:
             return []
         problem = self._not_in_force(mode, since, living)
-        if problem and not self._actions.dry_run:
+        if problem and not self._wishes.dry_run:
             self._refuse(lever.value, RefusalReason.NOT_IN_FORCE, problem)
             return []
         last = max((one.at_seconds for one in self._one.actor.actions
@@ -304,7 +312,7 @@ class LeverPlanner:
             return []
         ordered = sorted(living, key=lambda pod: (pod.made_seconds, pod.uid))
         chosen = [pod for pod in ordered if self._may_touch(pod, lever)]
-        most = DRY_DELETES_MOST if self._actions.dry_run else 1
+        most = DRY_DELETES_MOST if self._wishes.dry_run else 1
         return [
             DeleteStep(lever, pod.namespace, pod.name, pod.uid, pod.node,
                        f"it may kill node {pod.node} next")
@@ -338,14 +346,14 @@ class LeverPlanner:
                    for one in self._one.actor.actions)  # fmt: skip
 
     def _is_wide(self) -> bool:
-        return not self._is_approved and self._width() > self._actions.brakes.approval_above_nodes
+        return not self._is_approved and self._width() > self._wishes.brakes.approval_above_nodes
 
     def _width(self) -> int:
         silent = self._cluster.silent_nodes
         return len({pod.node for pod in self._family.pods if pod.lives and pod.node} - silent)
 
     def _wide_words(self) -> str:
-        most = self._actions.brakes.approval_above_nodes
+        most = self._wishes.brakes.approval_above_nodes
         return f"it runs on {self._width()} nodes, more than {most}: a person has to approve"
 
     def _was_done(self, lever: ActionLever, uid: str) -> bool:
@@ -371,11 +379,11 @@ class LeverPlanner:
 
     def _answer(self, steps: list[LeverStep]) -> LeverPlan:
         """What was begun is finished; all else waits for the brakes."""
-        if self._actions.dry_run or not steps:
-            return LeverPlan(tuple(steps), tuple(self._refusals), self._actions.dry_run)
+        if self._wishes.dry_run or not steps:
+            return LeverPlan(tuple(steps), tuple(self._refusals), self._wishes.dry_run)
         tripped = dict(self._cluster.tripped)
         status = self._one.object.status
-        if status is not None and status.proved >= self._actions.brakes.nodes_least:
+        if status is not None and status.proved >= self._wishes.brakes.nodes_least:
             tripped.pop(STORM, None)  # the nodes themselves have said who it was
         if not tripped:
             return LeverPlan(tuple(steps), tuple(self._refusals))
