@@ -497,12 +497,14 @@ class ClusterObserver:
             for one in self._ledger.objects.values()
             if one.counts and one.heartbeat_seconds > since
         } | {one.row.name for one in self._waiting.values()}
-        look = self._looks.look(row.name, dead, self._policy.protected_namespaces)
+        look = self._looks.look(
+            row.name, dead, self._policy.protected_namespaces, self._life.living(event.stratum)
+        )
         self._metrics.requests_per_death.observe(look.requests)
         self._pods.update(look.pods)
         while len(self._pods) > PODS_KEPT:
             del self._pods[next(iter(self._pods))]
-        death = replace(death, workloads=look.workloads, unseen=look.unseen)
+        death = replace(death, workloads=look.workloads, loads=look.loads, unseen=look.unseen)
         return self._with_record(death) or death
 
     def _create_death(self, death: NodeDeathObject, *, is_known: bool) -> NodeDeathObject:

@@ -135,6 +135,14 @@ class NodeLife:
         """How many nodes each has."""
         return dict(self._strata)
 
+    def living(self, stratum: Stratum) -> frozenset[str]:
+        """Names of its nodes that are Ready."""
+        return frozenset(
+            name
+            for name, life in self._lives.items()
+            if life.row.ready == "True" and life.row.stratum == stratum
+        )
+
     def recall(self, node: str, boot_id: str, kind: DeathKind) -> None:
         """A death that stands in the cluster (a NodeDeath that is not retracted), before the first
         row: it is not told again, and it is retracted if its node turns out to live.
