@@ -56,6 +56,10 @@ CONTRADICTED: Final = (
 )
 """Why nobody is convicted whose dead nodes say so, all but one at most; a workload that kills nodes
 by another way than memory is suspected for that, and no more."""
+AWAITED: Final = (
+    "the records of {} of its dead nodes are awaited: agents ran there and said nothing of memory"
+)
+"""Somebody may have power-cycled them; a record or the end of its time decides."""
 HOURS_PER_YEAR: Final = 8766.0
 LEAST_DEATHS_PER_NODE_YEAR: Final = 0.5
 LEAST_KEYS_PER_DEATH: Final = 40.0
@@ -447,6 +451,7 @@ class ClusterJudge:
         elif score >= mark and len(nodes) > 1 and len(counted.contributions) > 1:
             state = SuspicionState.CONVICTED
             chance = self._chance(key, counted)
+            awaited = {row.death.name for row in counted.rows if row.death.is_awaited}
             if chance > CHANCE_MOST:
                 state = SuspicionState.SUSPECTED
                 why = (
@@ -455,6 +460,8 @@ class ClusterJudge:
                 )
             elif len({row.death.node for row in counted.rows if not row.death.is_contradicted}) < 2:
                 state, why = SuspicionState.SUSPECTED, CONTRADICTED
+            elif awaited and not self._is_convicted_without(key, now, explained | awaited):
+                state, why = SuspicionState.SUSPECTED, AWAITED.format(len(awaited))
         elif _is_lockstep(counted.rows):
             state = SuspicionState.SUSPECTED
             why = "its nodes died in one moment: a fault of fabric or storage looks the same"
@@ -463,6 +470,12 @@ class ClusterJudge:
             if any(row.bar for row in rows):
                 why = next(row.bar.words for row in reversed(rows) if row.bar)
         return WorkloadSuspicion(key, state, score, mark, nodes, deaths, proved, why)
+
+    def _is_convicted_without(
+        self, key: WorkloadKey, now: float | None, deaths: frozenset[str]
+    ) -> bool:
+        without = self._suspicion(key, self.threshold_log10(), now, deaths)
+        return without.state is SuspicionState.CONVICTED
 
     def _keys_at(self, deaths: Iterable[str], level: int) -> set[WorkloadKey]:
         return {key for key in self._keys_of(deaths) if key.level == level}

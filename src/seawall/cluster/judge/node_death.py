@@ -115,6 +115,8 @@ class NodeDeath:
     """None: nobody saw how busy the nodes were."""
     record: tuple[NodeEvidence, ...] | None = None
     """What its own record says; None: no record came, which accuses and clears nobody."""
+    is_awaited: bool = False
+    """Its record may still come: until then it makes suspects and convicts nobody."""
     workloads: tuple[BoundWorkload, ...] = ()
 
     def statements(self) -> tuple[NodeEvidence, ...]:

@@ -29,6 +29,8 @@ POLICY_NAME: Final = "default"
 OBSERVER_MANAGER: Final = "seawall-observer"
 AGENT_MANAGER: Final = "seawall-agent"
 """Field managers (``fieldManager`` of a write)."""
+AGENT_ACCOUNT: Final = "seawall-agent"
+"""Service account of the agents' pods, in the namespace that the observer runs in as well."""
 
 CONTROLLER_NAME: Final = f"{GROUP}/observer"
 """``reportingController`` of the observer's Events."""

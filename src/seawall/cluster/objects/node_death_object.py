@@ -121,6 +121,8 @@ class NodeDeathObject:
     culprit: DeathCulprit | None = None
     record: tuple[RecordLine, ...] | None = None
     """None: no record came."""
+    awaited_until_seconds: float | None = None
+    """Until then its record may come, and its death convicts nobody; None: it is not awaited."""
     workloads: tuple[DeathWorkload, ...] = ()
     loads: NodeLoads | None = None
     """None: nobody saw how busy the nodes were."""
@@ -139,6 +141,7 @@ class NodeDeathObject:
             kind=self.kind, domain=self.domain, zone_nodes=self.zone_nodes,
             record=None if self.record is None else tuple(line.evidence() for line in self.record),
             workloads=tuple(one.bound for one in self.workloads), loads=self.loads,
+            is_awaited=self.awaited_until_seconds is not None,
         )  # fmt: skip
 
     def document(self) -> dict[str, Any]:
@@ -174,6 +177,10 @@ class NodeDeathObject:
             "record": None if record is None else [
                 line.document() for line in record[:LINES_MOST]
             ],
+            "recordAwaitedUntil": (
+                None if self.awaited_until_seconds is None
+                else time_words(self.awaited_until_seconds)
+            ),
             "workloads": [_workload_document(one) for one in self.workloads[:WORKLOADS_MOST]],
             "loads": _loads_document(self.loads),
             "unseen": [clean(text, TEXT_LETTERS) for text in self.unseen[:UNSEEN_MOST]],
@@ -210,6 +217,7 @@ def node_death_object(document: object) -> NodeDeathObject:
         confidence=cause.word("confidence", _CONFIDENCES) or CauseConfidence.UNKNOWN,
         culprit=_culprit(status.fields("culprit")),
         record=record_lines(status, "record") if status.has("record") else None,
+        awaited_until_seconds=status.seconds("recordAwaitedUntil"),
         workloads=tuple(_workload(row) for row in status.rows("workloads", WORKLOADS_MOST)),
         loads=_loads(status.fields("loads")),
         unseen=status.texts("unseen", UNSEEN_MOST, TEXT_LETTERS),
