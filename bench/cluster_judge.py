@@ -24,6 +24,7 @@ from seawall.cluster.judge.node_death import (
     EvidenceKind,
     NodeDeath,
     NodeEvidence,
+    NodeLoads,
     Stratum,
     WorkloadKey,
 )
@@ -32,6 +33,8 @@ HOUR = 3600.0
 YEAR = 8766.0 * HOUR
 FAMILIES_A_NODE = 10
 RACK_NODES = 16
+LOADS_SEEN = 20
+"""Living nodes of the stratum that are asked how busy they are."""
 MOVED_AFTER = 360.0
 """From a death to the pod on the next node: 50 s until it is visible, 300 s until it is evicted."""
 LOST_MOST = 500
@@ -73,6 +76,13 @@ class Cluster:
     def stratum(self, node: int) -> int:
         return node % len(self.strata)
 
+    def loads(self, node: int) -> NodeLoads:
+        step = len(self.strata)
+        others = [one for one in range(node % step, self.size, step) if one != node]
+        sample = self.chance.sample(others, min(LOADS_SEEN, len(others)))
+        return NodeLoads(len(self.on_node[node]), len(others),
+                         tuple(len(self.on_node[one]) for one in sample))  # fmt: skip
+
     def move_away(self, node: int) -> None:
         """Its pods are on other nodes."""
         for family in tuple(self.on_node[node]):
@@ -96,7 +106,7 @@ class Cluster:
         return NodeDeath(
             name=f"n{node}.{self.lives[node]}.{seconds:.0f}", node=f"n{node}.{life}",
             stratum=self.strata[number], stratum_nodes=self.size // len(self.strata),
-            heartbeat_seconds=seconds, kind=kind, zone_nodes=self.size,
+            heartbeat_seconds=seconds, kind=kind, zone_nodes=self.size, loads=self.loads(node),
             domain=f"rack{node // RACK_NODES}" if self.has_racks else "", record=record,
             workloads=tuple(
                 BoundWorkload(f"{family}@{node}", (WorkloadKey(1, str(family)),),

@@ -268,7 +268,10 @@ def busy_nodes(scene: ObservedScene, chance: random.Random) -> Object:
         scene.nodes.die(name)
         died.append(name)
         time.sleep(INCIDENT_SECONDS)
-    scene.wait_until(lambda: len(deaths_of(scene.client, pool)) == len(died), 40, "all are seen")
+    scene.wait_until(
+        lambda: len(deaths_of(scene.client, pool)) == len(died), 90,
+        f"all {len(died)} of {pool.name} are seen",
+    )  # fmt: skip
     time.sleep(3)
     suspected = sum("suspected" in said for said in scene.said().values())
     return {"busy": sum(name in busy for name in died), "deaths": len(died),

@@ -8,12 +8,15 @@ from seawall.cluster.judge.node_death import (
     EvidenceKind,
     NodeDeath,
     NodeEvidence,
+    NodeLoads,
     Stratum,
     WorkloadKey,
 )
 
 HOUR = 3600.0
 POOL = Stratum("gpu", "6.8.0-45", "on-demand", "a")
+ALIKE = NodeLoads(10, 199, (10,) * 20)
+"""All nodes of the pool are as busy as the dead one."""
 HOG = WorkloadKey(1, "hog")
 
 
@@ -32,11 +35,13 @@ def death(
     stratum: Stratum = POOL,
     domain: str | None = None,
     node: str | None = None,
+    loads: NodeLoads | None = ALIKE,
 ) -> NodeDeath:
     return NodeDeath(
         name=f"n{number}.boot", node=node or f"n{number}", stratum=stratum, stratum_nodes=200,
         heartbeat_seconds=hours * HOUR, kind=kind, zone_nodes=200, record=record,
         domain=f"rack{number}" if domain is None else domain, workloads=tuple(workloads),
+        loads=loads,
     )  # fmt: skip
 
 

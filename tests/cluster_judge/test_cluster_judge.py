@@ -11,8 +11,8 @@ from seawall.cluster.judge.cluster_judge import (
     JudgePolicy,
     SuspicionState,
     WorkloadSuspicion,
-    coincidence,
 )
+from seawall.cluster.judge.death_coincidence import coincidence
 from seawall.cluster.judge.node_death import (
     BoundWorkload,
     DeathKind,

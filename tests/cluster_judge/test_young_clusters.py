@@ -11,6 +11,7 @@ from seawall.cluster.judge.node_death import (
     EvidenceKind,
     NodeDeath,
     NodeEvidence,
+    NodeLoads,
     Stratum,
     WorkloadKey,
 )
@@ -44,6 +45,7 @@ def death(number: int, nodes: int, at: float, *, has_proof: bool) -> NodeDeath:
     return NodeDeath(
         f"death-{number}", f"node-{number}", Stratum("gpu", "6.8.0-45", "on-demand", "a"), nodes,
         at, domain=f"rack-{number}", zone_nodes=nodes,
+        loads=NodeLoads(5, nodes - number, (5,) * min(20, nodes - number)),
         record=(NodeEvidence(EvidenceKind.PROVED, frozenset({pod})),) if has_proof else None,
         workloads=(
             BoundWorkload(pod, (HOG,), (REPLICAS,), "ml"),

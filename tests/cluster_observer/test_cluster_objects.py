@@ -13,6 +13,7 @@ from seawall.cluster.judge.node_death import (
     DeathKind,
     EvidenceKind,
     NodeDeath,
+    NodeLoads,
     Stratum,
     WorkloadKey,
 )
@@ -94,6 +95,7 @@ DEATH = NodeDeathObject(
         ),
         DeathWorkload(BoundWorkload("p-2", (), (), "kube-system", is_static=True), "etcd-gpu-1"),
     ),
+    loads=NodeLoads(2, 39, (1, 0, 3)),
     unseen=("workflows.argoproj.io: forbidden",),
 )  # fmt: skip
 QUARANTINE = WorkloadQuarantineObject(
@@ -323,5 +325,5 @@ def as_object(one: NodeDeath) -> NodeDeathObject:
         record=None if one.record is None else tuple(
             RecordLine(line.kind, tuple(line.pods)) for line in one.record
         ),
-        workloads=tuple(DeathWorkload(bound) for bound in one.workloads),
+        workloads=tuple(DeathWorkload(bound) for bound in one.workloads), loads=one.loads,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from seawall.cluster.judge.node_death import (
     BoundWorkload,
     DeathKind,
     EvidenceKind,
+    NodeLoads,
     Stratum,
     WorkloadKey,
 )
@@ -49,7 +50,7 @@ def dead(number: int, hours: float, *names: str, **more: object) -> NodeDeathObj
         name=f"n{number}-b", node=f"n{number}", node_uid="", boot_id="b", kind=DeathKind.SILENT,
         stratum=Stratum("gpu", "6.8"), stratum_nodes=40, zone_nodes=40, domain=f"rack-{number}",
         heartbeat_seconds=at, observed_seconds=at + 50, phase=DeathPhase.CONFIRMED,
-        workloads=workloads,
+        workloads=workloads, loads=NodeLoads(3, 39, (3,) * 20),
     )  # fmt: skip
     return replace(death, **more)  # type: ignore[arg-type]
 

@@ -13,9 +13,15 @@ from seawall.cluster.judge.cluster_judge import (
     JudgePolicy,
     SuspicionState,
     WorkloadSuspicion,
-    coincidence,
 )
-from seawall.cluster.judge.node_death import BoundWorkload, DeathKind, EvidenceKind, Stratum
+from seawall.cluster.judge.death_coincidence import coincidence
+from seawall.cluster.judge.node_death import (
+    BoundWorkload,
+    DeathKind,
+    EvidenceKind,
+    NodeLoads,
+    Stratum,
+)
 from seawall.cluster.judge.workload_keys import PodIdentity, keys_of
 from seawall.cluster.objects.api_time import time_words
 from seawall.cluster.objects.node_death_object import (
@@ -79,7 +85,7 @@ def death(
         zone_nodes=NODES, domain=f"rack{number}" if domain is None else domain,
         heartbeat_seconds=at, observed_seconds=at + 0.4, phase=phase, reason=reason,
         cause=cause, confidence=sure, culprit=culprit, record=record,
-        workloads=tuple(workloads), unseen=unseen,
+        workloads=tuple(workloads), loads=NodeLoads(6, NODES - 1, (6,) * 20), unseen=unseen,
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ same order says the same to the last digit, so a new leader only has to read the
 """
 
 import bisect
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -14,6 +13,12 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from seawall.cluster.judge.background_rate import LONG_HOURS, WINDOWS_HOURS, background_rate
+from seawall.cluster.judge.death_coincidence import (
+    IncidentDraw,
+    coincidence_of_draws,
+    mean_pods,
+    probability_on_dead,
+)
 from seawall.cluster.judge.death_incidents import DeathIncident, DeathIncidents
 from seawall.cluster.judge.evidence_factors import DeathFactor, factor_of
 from seawall.cluster.judge.node_death import (
@@ -51,6 +56,10 @@ CONTRADICTED: Final = (
 )
 """Why nobody is convicted whose dead nodes say so, all but one at most; a workload that kills nodes
 by another way than memory is suspected for that, and no more."""
+AWAITED: Final = (
+    "the records of {} of its dead nodes are awaited: agents ran there and said nothing of memory"
+)
+"""Somebody may have power-cycled them; a record or the end of its time decides."""
 HOURS_PER_YEAR: Final = 8766.0
 LEAST_DEATHS_PER_NODE_YEAR: Final = 0.5
 LEAST_KEYS_PER_DEATH: Final = 40.0
@@ -395,22 +404,32 @@ class ClusterJudge:
         """That one of the workloads on the dead nodes is on so many of them without a cause."""
         first, last = counted.rows[0].death, counted.rows[-1].death
         own = {row.death.name for row in counted.rows}
-        others: set[int] = set()
-        families = set(self._keys_at(own, key.level))
-        for incident in self._incidents.between(first.heartbeat_seconds, last.heartbeat_seconds):
+        nodes = max(row.nodes for row in counted.rows)
+        pods = mean_pods([row.death for row in counted.rows])
+        strata = {first.stratum, last.stratum}
+        families = self._keys_at(own, key.level)
+        draws: list[IncidentDraw] = []
+        others = 0
+        # As long before its first death as until its last: each incident there that it had no part
+        # in is one more place at which its row might have begun or ended.
+        began = 2 * first.heartbeat_seconds - last.heartbeat_seconds
+        for incident in self._incidents.between(began, last.heartbeat_seconds):
+            with_it = own & set(incident.deaths)
             deaths = [
                 death
                 for death in incident.deaths.values()
-                if death.stratum in (first.stratum, last.stratum) and death.can_count
+                if death.name in own or (death.stratum in strata and death.can_count)
             ]
-            if deaths and not incident.is_storm and not own & set(incident.deaths):
-                others.add(incident.number)
+            if not deaths or (incident.is_storm and not with_it):
+                continue
+            others += not with_it
+            if not with_it and incident.first_seconds < first.heartbeat_seconds:
+                continue
+            if not with_it:
                 families |= self._keys_at((death.name for death in deaths), key.level)
-        nodes = min(row.death.stratum_nodes for row in counted.rows)
-        with_it = min(max(len(own), *(row.nodes for row in counted.rows)), nodes)
-        hits = min(len(counted.contributions), with_it)
-        drawn = min(hits + len(others), nodes)
-        chance = coincidence(nodes, with_it, drawn, min(hits, drawn)) * max(len(families), 1)
+            likeliest = max(probability_on_dead(death, nodes, pods) for death in deaths)
+            draws.append(IncidentDraw(len(deaths), len(with_it), likeliest))
+        chance = coincidence_of_draws(draws) * len(families) * (1 + others)
         for row in counted.rows:
             chance /= row.factor.times if row.factor.is_direct else 1.0
         return min(chance, 1.0)
@@ -432,11 +451,17 @@ class ClusterJudge:
         elif score >= mark and len(nodes) > 1 and len(counted.contributions) > 1:
             state = SuspicionState.CONVICTED
             chance = self._chance(key, counted)
+            awaited = {row.death.name for row in counted.rows if row.death.is_awaited}
             if chance > CHANCE_MOST:
                 state = SuspicionState.SUSPECTED
-                why = f"as many of its nodes would die by chance in {100 * chance:.1f} of 100 cases"
+                why = (
+                    f"as many of its nodes would die by chance in {100 * chance:.1f} of 100 cases, "
+                    "busy nodes before idle ones"
+                )
             elif len({row.death.node for row in counted.rows if not row.death.is_contradicted}) < 2:
                 state, why = SuspicionState.SUSPECTED, CONTRADICTED
+            elif awaited and not self._is_convicted_without(key, now, explained | awaited):
+                state, why = SuspicionState.SUSPECTED, AWAITED.format(len(awaited))
         elif _is_lockstep(counted.rows):
             state = SuspicionState.SUSPECTED
             why = "its nodes died in one moment: a fault of fabric or storage looks the same"
@@ -445,6 +470,12 @@ class ClusterJudge:
             if any(row.bar for row in rows):
                 why = next(row.bar.words for row in reversed(rows) if row.bar)
         return WorkloadSuspicion(key, state, score, mark, nodes, deaths, proved, why)
+
+    def _is_convicted_without(
+        self, key: WorkloadKey, now: float | None, deaths: frozenset[str]
+    ) -> bool:
+        without = self._suspicion(key, self.threshold_log10(), now, deaths)
+        return without.state is SuspicionState.CONVICTED
 
     def _keys_at(self, deaths: Iterable[str], level: int) -> set[WorkloadKey]:
         return {key for key in self._keys_of(deaths) if key.level == level}
@@ -505,26 +536,3 @@ def _is_lockstep(rows: Collection[_Row]) -> bool:
         and len({row.death.domain for row in group if row.death.domain}) >= LOCKSTEP_LEAST_DOMAINS
         for group in together.values()
     )
-
-
-def coincidence(nodes: int, with_workload: int, deaths: int, deaths_with_workload: int) -> float:
-    """P(so many of the dead nodes or more ran it by chance): the hypergeometric tail.
-
-    A number that people can check by hand; it does not decide, since it may not be looked at again
-    and again.
-    """
-    most = min(with_workload, deaths)
-    if not 0 <= deaths_with_workload <= most <= nodes:
-        raise ValueError(
-            f"{deaths_with_workload} of {deaths} deaths, {with_workload} of {nodes} nodes"
-        )
-
-    def log_choose(of: int, some: int) -> float:
-        return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
-
-    total, tail = log_choose(nodes, deaths), 0.0
-    for hit in range(deaths_with_workload, most + 1):
-        if deaths - hit <= nodes - with_workload:
-            rest = log_choose(nodes - with_workload, deaths - hit)
-            tail += math.exp(log_choose(with_workload, hit) + rest - total)
-    return min(1.0, tail)

@@ -79,6 +79,21 @@ class BoundWorkload:
     """A static or mirror pod: the node's own, not a tenant's."""
 
 
+class NodeLoads(NamedTuple):
+    """How busy a dead node was, and nodes of its stratum that lived on.
+
+    Pods are counted that may be a tenant's: neither static ones nor those of a DaemonSet, which are
+    on idle nodes too.
+    """
+
+    dead: int
+    """Pods of the dead node."""
+    living: int
+    """How many nodes of the stratum lived."""
+    sample: tuple[int, ...]
+    """Pods of each of those that were asked; one at least."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeDeath:
     """One death.  Times are seconds of one clock that never jumps: the observer's."""
@@ -96,8 +111,12 @@ class NodeDeath:
     """Rack, switch or host group (at most 64 nodes); empty: the cluster has no such label."""
     zone_nodes: int = 0
     """How many nodes its zone has; 0: not known."""
+    loads: NodeLoads | None = None
+    """None: nobody saw how busy the nodes were."""
     record: tuple[NodeEvidence, ...] | None = None
     """What its own record says; None: no record came, which accuses and clears nobody."""
+    is_awaited: bool = False
+    """Its record may still come: until then it makes suspects and convicts nobody."""
     workloads: tuple[BoundWorkload, ...] = ()
 
     def statements(self) -> tuple[NodeEvidence, ...]:

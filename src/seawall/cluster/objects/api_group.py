@@ -31,6 +31,8 @@ OBSERVER_MANAGER: Final = "seawall-observer"
 AGENT_MANAGER: Final = "seawall-agent"
 ACTOR_MANAGER: Final = "seawall-actor"
 """Field managers (``fieldManager`` of a write)."""
+AGENT_ACCOUNT: Final = "seawall-agent"
+"""Service account of the agents' pods, in the namespace that the observer runs in as well."""
 
 CONTROLLER_NAME: Final = f"{GROUP}/observer"
 """``reportingController`` of the observer's Events."""

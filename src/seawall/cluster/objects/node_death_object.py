@@ -10,6 +10,7 @@ from seawall.cluster.judge.node_death import (
     BoundWorkload,
     DeathKind,
     NodeDeath,
+    NodeLoads,
     Stratum,
     WorkloadKey,
 )
@@ -30,6 +31,8 @@ from seawall.cluster.objects.record_line import LINES_MOST, RecordLine, record_l
 WORKLOADS_MOST: Final = 256
 KEYS_MOST: Final = 4
 UNSEEN_MOST: Final = 32
+LOADS_MOST: Final = 20
+"""Living nodes that are asked how busy they are."""
 _NODE_LETTERS: Final = 200
 
 
@@ -118,7 +121,11 @@ class NodeDeathObject:
     culprit: DeathCulprit | None = None
     record: tuple[RecordLine, ...] | None = None
     """None: no record came."""
+    awaited_until_seconds: float | None = None
+    """Until then its record may come, and its death convicts nobody; None: it is not awaited."""
     workloads: tuple[DeathWorkload, ...] = ()
+    loads: NodeLoads | None = None
+    """None: nobody saw how busy the nodes were."""
     unseen: tuple[str, ...] = ()
 
     @property
@@ -133,7 +140,8 @@ class NodeDeathObject:
             stratum_nodes=self.stratum_nodes, heartbeat_seconds=self.heartbeat_seconds,
             kind=self.kind, domain=self.domain, zone_nodes=self.zone_nodes,
             record=None if self.record is None else tuple(line.evidence() for line in self.record),
-            workloads=tuple(one.bound for one in self.workloads),
+            workloads=tuple(one.bound for one in self.workloads), loads=self.loads,
+            is_awaited=self.awaited_until_seconds is not None,
         )  # fmt: skip
 
     def document(self) -> dict[str, Any]:
@@ -169,7 +177,12 @@ class NodeDeathObject:
             "record": None if record is None else [
                 line.document() for line in record[:LINES_MOST]
             ],
+            "recordAwaitedUntil": (
+                None if self.awaited_until_seconds is None
+                else time_words(self.awaited_until_seconds)
+            ),
             "workloads": [_workload_document(one) for one in self.workloads[:WORKLOADS_MOST]],
+            "loads": _loads_document(self.loads),
             "unseen": [clean(text, TEXT_LETTERS) for text in self.unseen[:UNSEEN_MOST]],
         })  # fmt: skip
 
@@ -204,7 +217,9 @@ def node_death_object(document: object) -> NodeDeathObject:
         confidence=cause.word("confidence", _CONFIDENCES) or CauseConfidence.UNKNOWN,
         culprit=_culprit(status.fields("culprit")),
         record=record_lines(status, "record") if status.has("record") else None,
+        awaited_until_seconds=status.seconds("recordAwaitedUntil"),
         workloads=tuple(_workload(row) for row in status.rows("workloads", WORKLOADS_MOST)),
+        loads=_loads(status.fields("loads")),
         unseen=status.texts("unseen", UNSEEN_MOST, TEXT_LETTERS),
     )  # fmt: skip
 
@@ -244,6 +259,21 @@ def _culprit_document(culprit: DeathCulprit | None) -> dict[str, Any] | None:
         "namespace": culprit.namespace, "kind": culprit.kind, "name": culprit.name,
         "certainBytes": culprit.certain_bytes, "mostBytes": culprit.most_bytes,
     })  # fmt: skip
+
+
+def _loads(fields: ObjectFields | None) -> NodeLoads | None:
+    sample = fields.wholes("sample", LOADS_MOST) if fields else ()
+    if fields is None or not sample:
+        return None
+    return NodeLoads(fields.whole("pods") or 0, fields.whole("livingNodes") or 0, sample)
+
+
+def _loads_document(loads: NodeLoads | None) -> dict[str, Any] | None:
+    if loads is None:
+        return None
+    return {
+        "pods": loads.dead, "livingNodes": loads.living, "sample": list(loads.sample[:LOADS_MOST]),
+    }  # fmt: skip
 
 
 def _workload(fields: ObjectFields) -> DeathWorkload:

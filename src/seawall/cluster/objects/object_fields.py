@@ -106,6 +106,15 @@ class ObjectFields:
             raise _problem(f"{self.where}.{name}", f"a whole number of at least {least}", value)
         return int(value)
 
+    def wholes(self, name: str, most: int) -> tuple[int, ...]:
+        """A list of whole numbers of 63 bits, none below 0; absent is empty."""
+        found = self._list(name, most)
+        for value in found:
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            if not is_whole or not 0 <= value <= WHOLE_MOST:
+                raise _problem(f"{self.where}.{name}", "whole numbers of at least 0", value)
+        return tuple(found)
+
     def number(self, name: str) -> float | None:
         """A number that is finite; None: absent."""
         value = self._fields.get(name)

@@ -59,6 +59,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
     WorkloadQuarantineObject,
     workload_quarantine_object,
 )
+from seawall.cluster.observer.awaited_record import has_agent, has_spoken, overdue, with_wait
 from seawall.cluster.observer.dead_node_workloads import DeadNodeWorkloads
 from seawall.cluster.observer.death_ledger import DeathLedger
 from seawall.cluster.observer.in_force_map import InForceMap
@@ -433,6 +434,7 @@ class ClusterObserver:
         self._begin_watching(now)
         self._write_deaths()
         self._write_records()
+        self._end_waits(now)
         self._write_retractions()
         self._tell_storms(now)
         self._write_quarantines()
@@ -501,20 +503,28 @@ class ClusterObserver:
             for one in self._ledger.objects.values()
             if one.counts and one.heartbeat_seconds > since
         } | {one.row.name for one in self._waiting.values()}
-        look = self._looks.look(row.name, dead, self._policy.protected_namespaces)
+        look = self._looks.look(
+            row.name, dead, self._policy.protected_namespaces, self._life.living(event.stratum)
+        )
         self._metrics.requests_per_death.observe(look.requests)
         self._pods.update(look.pods)
         while len(self._pods) > PODS_KEPT:
             del self._pods[next(iter(self._pods))]
-        death = replace(death, workloads=look.workloads, unseen=look.unseen)
-        return self._with_record(death) or death
+        death = replace(death, workloads=look.workloads, loads=look.loads, unseen=look.unseen)
+        death = self._with_record(death) or death
+        said, received = (kept.report, kept.received_seconds) if kept else (None, 0.0)
+        if not has_agent(look.pods.values(), self._lease.namespace):
+            return death
+        return death if has_spoken(said, received, event) else with_wait(death, event)
 
     def _create_death(self, death: NodeDeathObject, *, is_known: bool) -> NodeDeathObject:
         """One write; what another leader wrote first stands."""
         path = path_of(NODE_DEATH, death.name)
         document = death.document()
         if is_known:  # it was retracted, and died after all
-            document["status"] = _cleared(document["status"], ("record", "culprit", "reason"))
+            document["status"] = _cleared(
+                document["status"], ("record", "recordAwaitedUntil", "loads", "culprit", "reason")
+            )
             return _as_written(self._client.merge(path, document, manager=OBSERVER_MANAGER), death)
         try:
             return _as_written(self._client.create(path_of(NODE_DEATH), document), death)
@@ -532,13 +542,30 @@ class ClusterObserver:
                     continue
                 status = told.status_document()
                 body = {"status": {
-                    name: status.get(name) for name in ("phase", "cause", "culprit", "record")
+                    name: status.get(name)
+                    for name in ("phase", "cause", "culprit", "record", "recordAwaitedUntil")
                 }}  # fmt: skip
                 path = path_of(NODE_DEATH, death.name)
                 answer = self._client.merge(path, body, manager=OBSERVER_MANAGER)
                 self._ledger.put(_as_written(answer, told))
                 self._tell_record(told)
             self._changed_reports.discard(node)
+
+    def _end_waits(self, now: float) -> None:
+        """Written down, so that every observer lets these deaths count from the same moment."""
+        for death in overdue(self._ledger.objects.values(), now):
+            body = {"status": {"recordAwaitedUntil": None}}
+            try:
+                answer = self._client.merge(
+                    path_of(NODE_DEATH, death.name), body, manager=OBSERVER_MANAGER
+                )
+            except KubeRefusal as problem:
+                if problem.status != 404:
+                    raise
+                self._ledger.remove(death.name)
+                continue
+            LOG.info("%s: no record came in time", death.name)
+            self._ledger.put(_as_written(answer, death))
 
     def _with_record(self, death: NodeDeathObject) -> NodeDeathObject | None:
         """None: its node's report says nothing new of it."""
@@ -804,6 +831,7 @@ def _explained(death: NodeDeathObject, found: RecordEvidence) -> NodeDeathObject
     lines = {(line.kind, line.pods): line for line in (*(death.record or ()), *found.record)}
     return replace(
         death, phase=DeathPhase.EXPLAINED, record=tuple(lines.values()),
+        awaited_until_seconds=None,
         cause=found.cause if found.culprit or death.culprit is None else death.cause,
         confidence=found.confidence if found.culprit or death.culprit is None else death.confidence,
         culprit=found.culprit or death.culprit,

@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from seawall.cluster.judge.node_death import BoundWorkload, WorkloadKey
+from seawall.cluster.judge.node_death import BoundWorkload, NodeLoads, WorkloadKey
 from seawall.cluster.judge.workload_keys import keys_of, stable_name
 from seawall.cluster.kube.kube_client import JSON, KubeProblem, KubeRequests, Query
 from seawall.cluster.objects.node_death_object import WORKLOADS_MOST, DeathWorkload
 from seawall.cluster.observer.pod_rows import NodePod, PodPage, pod_page
 from seawall.cluster.observer.request_budget import NoRequestLeft, RequestBudget
 from seawall.cluster.observer.root_owners import RootOwner, RootOwners
+from seawall.cluster.observer.stratum_loads import StratumLoads, tenant_pods
 
 REQUESTS_MOST: Final = 45
 NODE_PAGES_MOST: Final = 2
@@ -46,6 +47,8 @@ class DeadNodeLook:
     workloads: tuple[DeathWorkload, ...]
     pods: Mapping[str, NodePod]
     """By uid: what a policy of admission can compare stands there."""
+    loads: NodeLoads | None
+    """None: it could not be seen."""
     unseen: tuple[str, ...]
     requests: int
 
@@ -69,18 +72,24 @@ class DeadNodeWorkloads:
         self._steady_seconds = steady_seconds
         self._owners = RootOwners(client, steady_seconds)
         self._namespaces: dict[str, _NamespacePods] = {}
+        self._loads = StratumLoads(steady_seconds)
 
     def look(
-        self, node: str, dead_nodes: Collection[str], protected_namespaces: Collection[str] = ()
-    ) -> DeadNodeLook:
-        """``dead_nodes``: their pods run nowhere, and count for no spread."""
+        self, node: str, dead_nodes: Collection[str], protected_namespaces: Collection[str] = (),
+        living: Collection[str] = (),
+    ) -> DeadNodeLook:  # fmt: skip
+        """What is asked after one death.
+
+        dead_nodes:  their pods run nowhere, and count for no spread
+        living:      nodes of its stratum; some are asked how busy they are
+        """
         budget = RequestBudget(REQUESTS_MOST)
         unseen: list[str] = []
         try:
             pods = self._pods_of(node, budget, unseen)
         except (KubeProblem, ValueError) as problem:
             unseen.append(f"pods of node {node}: {problem}")
-            return DeadNodeLook((), {}, tuple(unseen), budget.used)
+            return DeadNodeLook((), {}, None, tuple(unseen), budget.used)
         tenants = [pod for pod in pods if not pod.is_static]
         # Those that may be suspects first: the requests may not be enough for all.
         tenants.sort(key=lambda pod: (pod.namespace in protected_namespaces, pod.uid))
@@ -109,10 +118,17 @@ class DeadNodeWorkloads:
             workloads.append(_workload(pod, root, counted, spread, least))
         if len(rows) > WORKLOADS_MOST:
             unseen.append(f"{len(rows) - WORKLOADS_MOST} of {len(rows)} pods")
+        alive = frozenset(living) - frozenset(dead_nodes) - {node}
+        loads = None
+        if alive:
+            loads = self._loads.loads(
+                node, tenant_pods(pods), alive, lambda one: self._living_pods(one, budget), unseen
+            )
         if budget.used > REQUESTS_MOST:
             raise AssertionError(f"{budget.used} requests for one death")
         by_uid = {pod.uid: pod for pod in rows}
-        return DeadNodeLook(tuple(workloads), by_uid, tuple(dict.fromkeys(unseen)), budget.used)
+        words = tuple(dict.fromkeys(unseen))
+        return DeadNodeLook(tuple(workloads), by_uid, loads, words, budget.used)
 
     def _pods_of(self, node: str, budget: RequestBudget, unseen: list[str]) -> list[NodePod]:
         """That ran when it died: what had ended before took no part, unless it was evicted."""
@@ -130,6 +146,10 @@ class DeadNodeWorkloads:
                 return pods
         unseen.append(f"pods of node {node} beyond {NODE_PAGES_MOST * PAGE_PODS}")
         return pods
+
+    def _living_pods(self, node: str, budget: RequestBudget) -> list[NodePod]:
+        page = self._page(_PODS, budget, "", fieldSelector=f"spec.nodeName={node}")
+        return [pod for pod in page.pods if pod.phase not in _ENDED and not pod.is_ending]
 
     def _lists(
         self, tenants: Iterable[NodePod], budget: RequestBudget, unseen: list[str],

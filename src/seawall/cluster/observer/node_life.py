@@ -16,7 +16,7 @@ minute after, wait that minute, and whoever is Ready again by then was never dea
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -74,6 +74,8 @@ class NodeLifeEvent:
     zone_nodes: int = 0
     reason: str = ""
     """Why planned, why retracted."""
+    was_ready: bool = True
+    """Its kubelet said so until the end, as far as it was seen."""
 
     @property
     def stratum(self) -> Stratum:
@@ -134,6 +136,14 @@ class NodeLife:
     def strata(self) -> dict[Stratum, int]:
         """How many nodes each has."""
         return dict(self._strata)
+
+    def living(self, stratum: Stratum) -> frozenset[str]:
+        """Names of its nodes that are Ready."""
+        return frozenset(
+            name
+            for name, life in self._lives.items()
+            if life.row.ready == "True" and life.row.stratum == stratum
+        )
 
     def recall(self, node: str, boot_id: str, kind: DeathKind) -> None:
         """A death that stands in the cluster (a NodeDeath that is not retracted), before the first
@@ -267,6 +277,7 @@ class NodeLife:
         heartbeat = min(heartbeat, now) if is_believable else now
         plan = self._plan(life if before else None, heartbeat, now, row)
         event = self._event(DeathKind.SILENT, row, heartbeat, now, plan)
+        event = replace(event, was_ready=before is None or before.ready == "True")
         return self._hold_or_tell(event, now, is_first_sight=before is None)
 
     def _remove(self, life: _Life, now: float) -> list[NodeLifeEvent]:
@@ -278,6 +289,7 @@ class NodeLife:
             return []
         plan = self._plan(life, life.not_ready_at, now)
         event = self._event(DeathKind.SILENT, row, life.not_ready_at, now, plan)
+        event = replace(event, was_ready=False)
         return self._hold_or_tell(event, now, is_first_sight=False)
 
     def _hold_or_tell(

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from seawall.cluster.judge.cluster_judge import SuspicionState, WorkloadSuspicion, coincidence
+from seawall.cluster.judge.cluster_judge import SuspicionState, WorkloadSuspicion
+from seawall.cluster.judge.death_coincidence import coincidence
 from seawall.cluster.judge.node_death import WorkloadKey
 from seawall.cluster.judge.workload_keys import stable_name
 from seawall.cluster.objects.node_death_object import DeathWorkload
