@@ -262,7 +262,8 @@ def test_a_policys_actions_that_are_wrong_are_refused(
     {"actions": [{"lever": "hold", "at": AT}]}, {"actions": [{"at": "x", "lever": "a",
                                                               "result": "done"}]},
     {"actions": STATUS["actions"] * 17}, {"pods": [{"uid": "u"}]},
-    {"pods": [{"uid": "u", "node": "a"}] * 1001}, {"approvedBy": "x" * 254}, {"canary": {"node": "a"}},
+    {"pods": [{"uid": "u", "node": "a"}] * 1001}, {"approvedBy": "x" * 254},
+    {"canary": {"node": "a"}},
 ], ids=lambda one: str(one)[:40])  # fmt: skip
 def test_a_quarantines_actions_are_bounded(admin: ApiClient, status: Object) -> None:
     path = f"{API}/workloadquarantines"
