@@ -19,7 +19,12 @@ from seawall.cluster.actor.action_log import with_undone
 from seawall.cluster.actor.actor_events import ActorEvent, policy_target
 from seawall.cluster.actor.actor_metrics import ActorMetrics
 from seawall.cluster.actor.family_reader import FamilyReader
-from seawall.cluster.actor.family_view import NO_FAMILY, ActorQuarantine, ClusterView, Family
+from seawall.cluster.actor.family_view import (
+    NO_FAMILY,
+    ActorQuarantine,
+    ClusterView,
+    WorkloadFamily,
+)
 from seawall.cluster.actor.lever_executor import LeverExecutor, written_status
 from seawall.cluster.actor.lever_plan import LeverPlanner, held_pods_most, quarantines_left
 from seawall.cluster.actor.lever_steps import LeverPlan, StateStep
@@ -70,7 +75,7 @@ BUSY_SECONDS: Final = 2.0
 """Between two looks at the family of an active quarantine while something is to be done."""
 LOOK_SECONDS: Final = 10.0
 """Between two while nothing is."""
-SWEEP_SECONDS: Final = 300.0
+SWEEP_SECONDS: Final = 120.0
 """Between two looks for what a quarantine that is gone has left."""
 PODS_SECONDS: Final = 300.0
 STUCK_SECONDS: Final = 180.0
@@ -418,7 +423,7 @@ class ClusterActor:
         family = self._family_of(one)
         work.held = _held(one, family)
         plan = LeverPlanner(one, family, self._view(), self._policy.actions).plan()
-        if plan.steps and not plan.is_dry_run:
+        if plan.finishing or (plan.steps and not plan.is_dry_run):
             work.due = steady_seconds() + BUSY_SECONDS
             if not self._is_still(one):
                 return
@@ -430,7 +435,7 @@ class ClusterActor:
             work.due = 0.0
             raise done.problem
 
-    def _family_of(self, one: ActorQuarantine) -> Family:
+    def _family_of(self, one: ActorQuarantine) -> WorkloadFamily:
         """Is not read where nothing can come of it."""
         approval = self._policy.actions.approval_in(one.namespace)
         is_waiting = one.object.state not in _LIVE
@@ -455,7 +460,7 @@ class ClusterActor:
 
     def _release(self, one: ActorQuarantine) -> None:
         step = StateStep(QuarantineState.RELEASED, one.object.mode, "its time has run out")
-        done = self._executor.carry_out(one, LeverPlan((step,)))
+        done = self._executor.carry_out(one, LeverPlan(steps=(step,)))
         if done.problem is not None:
             raise done.problem
 
@@ -499,6 +504,7 @@ class ClusterActor:
         for words in search.unseen:
             LOG.warning("cannot be searched for changes: %s", words)
         undone = self._undo.undo(search.objects, standing)
+        self._undo.finish_holds(search.objects, standing, now)
         gating: dict[str, WorkloadMatch] = {
             name: one.object.match for name, one in self._quarantines.items()
             if name in standing and one.object.state in _LIVE and one.object.mode in _GATING
@@ -555,7 +561,7 @@ class ClusterActor:
             del self._activations[uid]
 
 
-def _held(one: ActorQuarantine, family: Family) -> int:
+def _held(one: ActorQuarantine, family: WorkloadFamily) -> int:
     """How many of its pods wait by our hold just now."""
     return sum(
         1 for pod in family.pods
