@@ -1,5 +1,6 @@
 """A person says the word, the actor carries it out, and the person takes it back."""
 
+import json
 import time
 from pathlib import Path
 
@@ -17,10 +18,17 @@ from tests.cluster.api_client import Object
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node_pool import NodePool
+from tests.cluster.observer_process import create
+from tests.cluster.rendered_manifests import documents
 from tests.cluster.test_action_verbs import Desk
+from tests.cluster.test_kube_plane import access
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods
 
+from seawall.cluster.changes.change_writer import ChangeWriter
+from seawall.cluster.changes.changeable_kinds import SUSPEND
+from seawall.cluster.changes.object_change import ObjectChange, object_address
+from seawall.cluster.kube.kube_client import KubeClient
 from seawall.cluster.objects.api_group import CHANGES_ANNOTATION, CLUSTER_POLICY, path_of
 from seawall.cluster.objects.api_time import time_seconds
 
@@ -153,3 +161,57 @@ def test_the_brake_stops_what_is_new_and_no_undo(
         wait_until(lambda: is_suspended(pool, other), 40, f"it goes on from now\n{actor.log()}")
         assert desk("undo", "--all").status == 0
         wait_until(lambda: not is_suspended(pool, other), 10, "undone")
+
+
+def operator(plane: ControlPlane, pool: NodePool, folder: Path) -> Desk:
+    """Somebody with the ClusterRole of the manifests, and no other right."""
+    client = pool.client
+    role = next(one for one in documents() if one["metadata"]["name"] == "seawall-operator")
+    group = "/apis/rbac.authorization.k8s.io/v1"
+    create(client, f"{group}/clusterroles", role)
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sre"}}
+    accounts = f"/api/v1/namespaces/{pool.space}/serviceaccounts"
+    client.create(accounts, account)
+    subject = {"kind": "ServiceAccount", "name": "sre", "namespace": pool.space}
+    client.create(f"{group}/clusterrolebindings", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"sre-{pool.space}"}, "subjects": [subject],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                    "name": "seawall-operator"},
+    })  # fmt: skip
+    answer = client.create(f"{accounts}/sre/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {},
+    })  # fmt: skip
+    path = folder / "sre.kubeconfig"
+    path.write_text(json.dumps(plane.kubeconfig_of(answer["status"]["token"])))
+    desk = Desk(plane)
+    desk.config = str(path)
+    return desk
+
+
+def test_an_operators_rights_are_enough_for_every_verb(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    client = pool.client
+    set_policy(client, "approve")
+    path = train(pool)
+    desk = operator(slow_plane, pool, tmp_path)
+    made = desk("quarantine", f"{pool.space}/job/train", "--mode", "hold", "--json")
+    assert made.status == 0, made.out + made.problems
+    assert made.document["could_not_see"] == []
+    name = made.document["subject"]
+    assert quarantine(client, name)["status"]["approvedBy"].endswith(":sre")
+    approved = desk("approve", name, "--mode", "suspend", "--yes", "--json")
+    assert approved.status == 0, approved.out
+    target = object_address(client.get(path) | {"kind": "Job", "apiVersion": "batch/v1"})
+    kube = KubeClient(access(slow_plane))
+    ChangeWriter(kube, "seawall-actor").apply(ObjectChange(target, name, SUSPEND, False, True))
+    kube.close()
+    released = desk("release", name, "--json")
+    assert released.status == 0, released.out
+    assert not is_suspended(pool, path)
+    for words in (("undo", "--all"), ("brake", "--wait", "0"), ("brake", "--off")):
+        ended = desk(*words, "--json").document
+        assert ended["could_not_see"] == [], words
+        assert not [one for one in ended["steps"] if one["result"] == "refused"], words
+    assert desk("why").status == 0

@@ -153,10 +153,10 @@ def test_an_order_is_never_changed_by_anybody(seawall: InstalledSeawall) -> None
 
 
 def test_the_brake_reaches_the_node_and_the_answer_the_cluster(
-    agents: Agents,
+    agents: Agents,  # noqa: F811 - the fixture
     client: ApiClient,
     nodes: KwokNodes,
-    audit: AuditLog,  # noqa: F811
+    audit: AuditLog,
 ) -> None:
     (node,) = nodes.add(1, prefix="braked")
     pages, _ = agents.start(node)
@@ -200,10 +200,10 @@ def rescue(plane: ControlPlane, *words: str) -> subprocess.CompletedProcess[str]
 
 
 def test_an_order_of_a_person_is_carried_to_the_guard_and_its_answer_back(
-    agents: Agents,
+    agents: Agents,  # noqa: F811 - the fixture
     plane: ControlPlane,
     client: ApiClient,
-    nodes: KwokNodes,  # noqa: F811
+    nodes: KwokNodes,
 ) -> None:
     """The guard is played by its own pages; what a real one does: tests/kernels."""
     (node,) = nodes.add(1, prefix="silent")
@@ -251,9 +251,9 @@ def guard(pages: Any) -> None:
 
 
 def test_the_pods_of_a_quarantine_reach_the_disk_of_their_own_node(
-    agents: Agents,
+    agents: Agents,  # noqa: F811 - the fixture
     client: ApiClient,
-    nodes: KwokNodes,  # noqa: F811
+    nodes: KwokNodes,
 ) -> None:
     one, other = nodes.add(2, prefix="listed")
     path = f"{API}/workloadquarantines"
