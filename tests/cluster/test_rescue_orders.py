@@ -153,7 +153,7 @@ def test_an_order_is_never_changed_by_anybody(seawall: InstalledSeawall) -> None
 
 
 def test_the_brake_reaches_the_node_and_the_answer_the_cluster(
-    agents: Agents,  # noqa: F811 - the fixture
+    agents: Agents,  # noqa: F811
     client: ApiClient,
     nodes: KwokNodes,
     audit: AuditLog,
@@ -200,7 +200,7 @@ def rescue(plane: ControlPlane, *words: str) -> subprocess.CompletedProcess[str]
 
 
 def test_an_order_of_a_person_is_carried_to_the_guard_and_its_answer_back(
-    agents: Agents,  # noqa: F811 - the fixture
+    agents: Agents,  # noqa: F811
     plane: ControlPlane,
     client: ApiClient,
     nodes: KwokNodes,
@@ -251,7 +251,7 @@ def guard(pages: Any) -> None:
 
 
 def test_the_pods_of_a_quarantine_reach_the_disk_of_their_own_node(
-    agents: Agents,  # noqa: F811 - the fixture
+    agents: Agents,  # noqa: F811
     client: ApiClient,
     nodes: KwokNodes,
 ) -> None:
