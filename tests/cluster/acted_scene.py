@@ -1,16 +1,32 @@
 """A cluster with an actor in it: a pool of nodes, quarantines as the observer writes them."""
 
+from collections.abc import Callable
 from typing import Any
 
-from tests.cluster.api_client import ApiClient, ApiError, Object
+from tests.cluster.api_client import ApiClient, Object
 from tests.cluster.audit_log import AuditLog, Request
 from tests.cluster.node_pool import NodePool
+from tests.cluster.observer_process import ObserverProcess
+from tests.cluster.waiting import wait_until
 
-from seawall.cluster.objects.api_group import WORKLOAD_QUARANTINE, path_of
+from seawall.cluster.objects.api_group import (
+    CHANGED_BY_LABEL,
+    CHANGES_ANNOTATION,
+    WORKLOAD_QUARANTINE,
+    path_of,
+)
 
 TOLERATION_SECONDS = 20
 OWN_GROUP = "seawall.internal"
 BOOKKEEPING = ("resourceVersion", "generation", "managedFields")
+
+
+def until(actor: ObserverProcess, done: Callable[[], object], seconds: float) -> None:
+    """With the actor's own words where it does not come true."""
+    try:
+        wait_until(done, seconds, "")
+    except AssertionError as problem:
+        raise AssertionError(f"{problem}\n{actor.log()[-4000:]}") from None
 
 
 def quarantine(client: ApiClient, name: str) -> Object:
@@ -74,9 +90,7 @@ def event_reasons(client: ApiClient, space: str) -> set[str]:
             client.items(f"/apis/events.k8s.io/v1/namespaces/{space}/events")}  # fmt: skip
 
 
-def is_gone(client: ApiClient, path: str) -> bool:
-    try:
-        client.get(path)
-    except ApiError as problem:
-        return problem.status == 404
-    return False
+def is_marked(client: ApiClient, path: str) -> bool:
+    metadata = client.get(path)["metadata"]
+    label = CHANGED_BY_LABEL in metadata.get("labels", {})
+    return label or CHANGES_ANNOTATION in metadata.get("annotations", {})

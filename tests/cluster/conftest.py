@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.acted_scene import TOLERATION_SECONDS
-from tests.cluster.actor_process import ready_for_actors
+from tests.cluster.actor_process import InForceWriter, ready_for_actors
 from tests.cluster.api_client import ApiClient
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane, Times
@@ -79,7 +79,7 @@ def slow_plane(program: Path, kwok: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def pool(slow_plane: ControlPlane) -> Iterator[NodePool]:
-    with slow_plane.client() as client, KwokNodes(slow_plane) as nodes:
+    with slow_plane.client() as client, KwokNodes(slow_plane) as nodes, InForceWriter(slow_plane):
         ready_for_actors(client)
         pool = NodePool(client, nodes, f"pool-{uuid.uuid4().hex[:4]}", 8)
         yield pool

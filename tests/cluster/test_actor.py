@@ -12,12 +12,14 @@ from tests.cluster.acted_scene import (
     deployment,
     event_reasons,
     foreign_writes,
+    is_marked,
     release,
     results,
     state,
+    until,
 )
 from tests.cluster.actor_process import ActorProcess, convict, set_policy
-from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.api_client import Object
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node_pool import NodePool
@@ -25,7 +27,6 @@ from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods
 
 from seawall.cluster.objects.api_group import (
-    CHANGED_BY_LABEL,
     CHANGES_ANNOTATION,
     CLUSTER_POLICY,
     WORKLOAD_QUARANTINE,
@@ -47,12 +48,6 @@ def pod_path(pool: NodePool, pod: Object) -> str:
     return f"/api/v1/namespaces/{pool.space}/pods/{pod['metadata']['name']}"
 
 
-def is_marked(client: ApiClient, path: str) -> bool:
-    metadata = client.get(path)["metadata"]
-    label = CHANGED_BY_LABEL in metadata.get("labels", {})
-    return label or CHANGES_ANNOTATION in metadata.get("annotations", {})
-
-
 def hog_and_web(pool: NodePool) -> tuple[list[Object], list[Object]]:
     for name in ("hog", "web"):
         pool.deploy(name, 3)
@@ -72,7 +67,7 @@ def test_a_pod_on_a_silent_node_is_held_and_given_back(
         wait_until(lambda: state(client, name) == ("Active", "hold"), 30, "it is active")
         pool.nodes.die(node)
         path = pod_path(pool, hog[0])
-        wait_until(lambda: tolerations(client.get(path)) == {1800}, 60, f"held\n{actor.log()}")
+        until(actor, lambda: tolerations(client.get(path)) == {1800}, 60)
         assert actor.metrics()["seawall_death_to_hold_seconds_sum"] < 10
         time.sleep(TOLERATION_SECONDS + 5)
         assert "deletionTimestamp" not in client.get(path)["metadata"], actor.log()
@@ -84,7 +79,7 @@ def test_a_pod_on_a_silent_node_is_held_and_given_back(
         assert actor.metrics()["seawall_held_pods"] == 1
         assert {"EvictionHeld"} <= event_reasons(client, pool.space)
         release(client, name)
-        wait_until(lambda: not is_marked(client, path), 20, f"undone\n{actor.log()}")
+        until(actor, lambda: not is_marked(client, path), 20)
         assert tolerations(client.get(path)) == {TOLERATION_SECONDS}
         wait_until(lambda: ("hold", "undone") in results(client, name), 10, "it is written down")
         assert all("undoneAt" in one for one in actions(client, name) if one["lever"] == "hold")
@@ -122,10 +117,10 @@ def test_a_dry_run_tells_each_step_and_writes_nothing_foreign(
     name = convict(client, deployment(pool, "hog"), TWO_NODES)
     mark = audit.mark()
     with ActorProcess(slow_plane, tmp_path) as actor:
-        wait_until(lambda: ("activate", "dry-run") in results(client, name), 30, actor.log())
+        until(actor, lambda: ("activate", "dry-run") in results(client, name), 30)
         pool.nodes.die(hog[0]["spec"]["nodeName"])
-        wait_until(lambda: ("hold", "dry-run") in results(client, name), 60, actor.log())
-        wait_until(lambda: ("stopCopies", "dry-run") in results(client, name), 20, actor.log())
+        until(actor, lambda: ("hold", "dry-run") in results(client, name), 60)
+        until(actor, lambda: ("stopCopies", "dry-run") in results(client, name), 20)
         user = actor.user
     assert state(client, name) == ("Proposed", "tell")
     assert foreign_writes(audit, mark, user, pool.space) == []
@@ -142,18 +137,25 @@ def test_on_suspicion_alone_no_single_replica_is_held(
     for workload, replicas in (("one", 1), ("three", 3)):
         pool.deploy(workload, replicas)
     pool.wait_until_running()
+    nodes = {one: pods(client, pool.space, one)[0]["spec"]["nodeName"] for one in ("one", "three")}
     names = {
-        workload: convict(client, deployment(pool, workload), ("gone-1",), verdict="suspected",
+        workload: convict(client, deployment(pool, workload), (node,), verdict="suspected",
                           state="Suspected", proved=1)
-        for workload in ("one", "three")
+        for workload, node in nodes.items()
     }  # fmt: skip
     with ActorProcess(slow_plane, tmp_path) as actor:
-        wait_until(lambda: state(client, names["three"]) == ("Active", "hold"), 30, actor.log())
-        wait_until(lambda: ("hold", "refused") in results(client, names["one"]), 10, actor.log())
-        assert state(client, names["one"]) == ("Suspected", "tell")
+        wait_until(actor.leads, 30, "it leads")
+        pool.nodes.die(*nodes.values())
+        until(actor, lambda: ("hold", "done") in results(client, names["three"]), 60)
+        until(actor, lambda: ("hold", "refused") in results(client, names["one"]), 10)
+        for name in names.values():
+            assert state(client, name) == ("Suspected", "tell"), "it is held, and no more"
         refusals = {one: value for one, value in actor.metrics().items()
                     if one.startswith("seawall_action_refusals_total")}  # fmt: skip
         assert refusals['seawall_action_refusals_total{reason="single replica"}'] == 1
+        held = sum(tolerations(pod) != {TOLERATION_SECONDS}
+                   for pod in pods(client, pool.space, "one"))  # fmt: skip
+        assert held == 0
 
 
 def test_a_brake_stops_what_is_new_and_no_undo(
@@ -170,11 +172,11 @@ def test_a_brake_stops_what_is_new_and_no_undo(
         wait_until(lambda: tolerations(client.get(path)) == {1800}, 60, "held")
         client.patch(path_of(CLUSTER_POLICY, "default"), {"spec": {"brake": True}})
         other = convict(client, deployment(pool, "web"), TWO_NODES)
-        wait_until(lambda: ("activate", "refused") in results(client, other), 20, actor.log())
+        until(actor, lambda: ("activate", "refused") in results(client, other), 20)
         assert state(client, other) == ("Proposed", "tell")
         assert actor.metrics()['seawall_brake_tripped{brake="disarmed"}'] == 1
         brakes = client.get(path_of(CLUSTER_POLICY, "default"))["status"]["brakes"]
         assert [one["name"] for one in brakes] == ["disarmed"]
         client.delete(path_of(WORKLOAD_QUARANTINE, name))
-        wait_until(lambda: not is_marked(client, path), 20, f"undone\n{actor.log()}")
+        until(actor, lambda: not is_marked(client, path), 20)
         assert tolerations(client.get(path)) == {TOLERATION_SECONDS}

@@ -1,9 +1,10 @@
 """The owners' own switches, living copies, and what stops a lever: on a real control plane."""
 
 import contextlib
+import datetime as dt
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,23 @@ from tests.cluster.acted_scene import (
     deployment,
     event_reasons,
     foreign_writes,
+    is_marked,
     job,
     quarantine,
     release,
     results,
     state,
+    until,
     without_bookkeeping,
 )
-from tests.cluster.actor_process import ActorProcess, convict, set_policy
-from tests.cluster.api_client import ApiError, Object
+from tests.cluster.actor_process import (
+    ACTOR_ACCOUNT,
+    ADMISSION,
+    ActorProcess,
+    convict,
+    set_policy,
+)
+from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.foreign_kinds import (
@@ -31,15 +40,19 @@ from tests.cluster.foreign_kinds import (
     install_foreign_kinds,
 )
 from tests.cluster.node_pool import NodePool
+from tests.cluster.observer_process import NAMESPACE, RBAC, create
+from tests.cluster.plane_build import version_wanted
 from tests.cluster.refusing_webhook import WORDS, RefusingWebhook
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods, runs
 
-from seawall.cluster.objects.api_group import CHANGES_ANNOTATION
+from seawall.cluster.objects.api_group import QUARANTINE_GATE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 TWO_NODES = ("gone-1", "gone-2")
+MUTATES = tuple(map(int, version_wanted().split("."))) >= (1, 36)
+needs_mutating = pytest.mark.skipif(not MUTATES, reason="no MutatingAdmissionPolicy before 1.36")
 KUEUE_QUEUE = {"labels": {"kueue.x-k8s.io/queue-name": "team"}}
 
 
@@ -91,17 +104,18 @@ def test_an_owner_is_stopped_by_its_own_switch_and_given_back(
     before = without_bookkeeping(client.get(path))
     name = convict(client, made, TWO_NODES)
     with ActorProcess(slow_plane, tmp_path) as actor:
-        wait_until(lambda: client.get(path)["spec"].get("suspend") is True, 40, actor.log())
+        until(actor, lambda: client.get(path)["spec"].get("suspend") is True, 40)
         assert state(client, name) == ("Active", "suspend")
         if made["kind"] == "Job":
             wait_until(lambda: not pods(client, pool.space, "train"), 20, "its pods are gone")
         wait_until(lambda: ("suspend", "done") in results(client, name), 10, "written down")
-        assert "WorkloadSuspended" in event_reasons(client, pool.space)
+        until(actor, lambda: "WorkloadSuspended" in event_reasons(client, pool.space), 10)
         release(client, name)
-        wait_until(
+        until(
+            actor,
             lambda: CHANGES_ANNOTATION not in client.get(path)["metadata"].get("annotations", {}),
-            20, f"undone\n{actor.log()}",
-        )  # fmt: skip
+            20,
+        )
     after = without_bookkeeping(client.get(path))
     for one in (before, after):  # of the core: which Job's controller made which pods
         one["metadata"].get("annotations", {}).pop("batch.kubernetes.io/job-tracking", None)
@@ -127,8 +141,7 @@ def test_what_kueue_manages_is_stopped_at_its_workload(
     mark = audit.mark()
     name = convict(client, made, TWO_NODES)
     with ActorProcess(slow_plane, tmp_path) as actor:
-        wait_until(lambda: client.get(f"{path}/job-train")["spec"]["active"] is False, 40,
-                   actor.log())  # fmt: skip
+        until(actor, lambda: client.get(f"{path}/job-train")["spec"]["active"] is False, 40)
         release(client, name)
         wait_until(lambda: client.get(f"{path}/job-train")["spec"]["active"] is True, 20, "back")
         touched = {one.resource for one in foreign_writes(audit, mark, actor.user, pool.space)}
@@ -158,12 +171,12 @@ def test_a_lever_that_somebody_puts_back_rests(
     try:
         name = convict(client, made, TWO_NODES)
         with ActorProcess(slow_plane, tmp_path) as actor:
-            wait_until(lambda: ("suspend", "reverted") in results(client, name), 40, actor.log())
+            until(actor, lambda: ("suspend", "reverted") in results(client, name), 40)
             time.sleep(15)
             writes = [one for one in foreign_writes(audit, mark, actor.user, pool.space)
                       if one.resource == "jobs.batch"]  # fmt: skip
             assert len(writes) == 1, "it does not fight"
-            assert "LeverReverted" in event_reasons(client, pool.space)
+            until(actor, lambda: "LeverReverted" in event_reasons(client, pool.space), 10)
             series = 'seawall_actions_total{dry_run="false",lever="suspend",result="reverted"}'
             assert actor.metrics()[series] == 1
             assert [one for one in actions(client, name) if one["lever"] == "stopCopies"
@@ -182,7 +195,7 @@ def test_a_webhook_that_refuses_is_told_and_tried_again(
     with ActorProcess(slow_plane, tmp_path) as actor:
         with RefusingWebhook(client, slow_plane.folder, pool.space, "jobs", "batch") as webhook:
             name = convict(client, made, TWO_NODES)
-            wait_until(lambda: ("suspend", "refused") in results(client, name), 60, actor.log())
+            until(actor, lambda: ("suspend", "refused") in results(client, name), 60)
             (line,) = [one for one in actions(client, name)
                        if (one["lever"], one["result"]) == ("suspend", "refused")]  # fmt: skip
             assert WORDS in line["problem"]
@@ -190,26 +203,71 @@ def test_a_webhook_that_refuses_is_told_and_tried_again(
             time.sleep(10)
             assert len(webhook.seen) <= 6, "it waits longer each time"
             assert actor.leads()
-        wait_until(lambda: client.get(path)["spec"]["suspend"] is True, 60, actor.log())
+        until(actor, lambda: client.get(path)["spec"]["suspend"] is True, 60)
+
+
+def gated(pod: Object) -> bool:
+    return {"name": QUARANTINE_GATE} in pod["spec"].get("schedulingGates", [])
+
+
+@needs_mutating
+def test_living_copies_go_one_after_the_other_while_new_ones_wait_at_the_gate(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    client, audit = pool.client, AuditLog(slow_plane.audit_path)
+    set_policy(client, levers={"suspend": False})
+    pool.deploy("hog", 2)
+    pool.deploy("web", 2)
+    pool.wait_until_running()
+    mark = audit.mark()
+    name = convict(client, deployment(pool, "hog"), TWO_NODES)
+    with ActorProcess(slow_plane, tmp_path) as actor:
+        until(actor, lambda: state(client, name) == ("Active", "gate"), 30)
+        until(actor, lambda: pool.running("hog") == 0, 60)
+        writes = foreign_writes(audit, mark, actor.user, pool.space)
+        first, second = (dt.datetime.fromisoformat(one.time[:19]) for one in writes
+                         if one.verb == "delete")  # fmt: skip
+        assert (second - first).total_seconds() >= 9
+        wait_until(lambda: sum(map(gated, pods(client, pool.space, "hog"))) == 2, 20, "they wait")
+        assert pool.running("web") == 2
+        release(client, name)
+        until(actor, lambda: pool.running("hog") == 2, 30)
+        assert not any(map(gated, pods(client, pool.space, "hog")))
 
 
 def test_living_copies_are_not_stopped_where_new_ones_start(
     slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
 ) -> None:
-    """The gate of this quarantine holds nobody: its admission policies are not installed."""
+    """The gate of this quarantine holds nobody: its admission policies are not in force."""
     client, audit = pool.client, AuditLog(slow_plane.audit_path)
     set_policy(client, levers={"suspend": False})
     pool.deploy("hog", 3)
     pool.wait_until_running()
     mark = audit.mark()
-    name = convict(client, deployment(pool, "hog"), TWO_NODES)
-    with ActorProcess(slow_plane, tmp_path) as actor:
-        wait_until(lambda: state(client, name) == ("Active", "gate"), 30, actor.log())
-        wait_until(lambda: ("stopCopies", "refused") in results(client, name), 60, actor.log())
-        time.sleep(25)
-        deleted = foreign_writes(audit, mark, actor.user, pool.space)
-    assert {one.verb for one in deleted} == {"delete"}
-    assert len(deleted) == 1
+    with without_gates(client):
+        name = convict(client, deployment(pool, "hog"), TWO_NODES)
+        with ActorProcess(slow_plane, tmp_path) as actor:
+            until(actor, lambda: state(client, name) == ("Active", "gate"), 30)
+            until(actor, lambda: ("stopCopies", "refused") in results(client, name), 60)
+            time.sleep(25)
+            writes = foreign_writes(audit, mark, actor.user, pool.space)
+    assert len([one for one in writes if one.verb == "delete"]) == 1
+
+
+@contextlib.contextmanager
+def without_gates(client: ApiClient) -> Iterator[None]:
+    """The policies of new pods are there, and bound to nothing."""
+    found = []
+    for plural in ("validating", "mutating"):
+        path = f"{ADMISSION}/{plural}admissionpolicybindings/seawall-quarantined-pods"
+        with contextlib.suppress(ApiError):
+            found.append((path, client.get(path)))
+            client.delete(path)
+    time.sleep(2)
+    yield
+    for path, binding in found:
+        del binding["metadata"]["resourceVersion"], binding["metadata"]["uid"]
+        client.create(path.rpartition("/")[0], binding)
 
 
 def test_a_deployment_is_scaled_by_opt_in_and_a_wide_one_by_a_person_only(
@@ -220,23 +278,35 @@ def test_a_deployment_is_scaled_by_opt_in_and_a_wide_one_by_a_person_only(
     for workload, replicas in (("small", 2), ("wide", 3)):
         pool.deploy(workload, replicas)
     pool.wait_until_running()
+    may_scale(client)
     path = f"/apis/apps/v1/namespaces/{pool.space}/deployments"
     before = without_bookkeeping(client.get(f"{path}/small"))
     small, wide = (convict(client, deployment(pool, one), TWO_NODES) for one in ("small", "wide"))
     with ActorProcess(slow_plane, tmp_path) as actor:
-        wait_until(lambda: client.get(f"{path}/small")["spec"]["replicas"] == 0, 40, actor.log())
-        wait_until(lambda: state(client, wide) == ("Active", "gate"), 40, actor.log())
-        wait_until(lambda: ("suspend", "refused") in results(client, wide), 20, actor.log())
+        until(actor, lambda: client.get(f"{path}/small")["spec"]["replicas"] == 0, 40)
+        until(actor, lambda: state(client, wide) == ("Active", "gate"), 40)
+        until(actor, lambda: ("suspend", "refused") in results(client, wide), 20)
         time.sleep(13)
         assert client.get(f"{path}/wide")["spec"]["replicas"] == 3
         assert all(runs(pod) for pod in pods(client, pool.space, "wide")), "nor is one deleted"
         release(client, small)
         wait_until(lambda: client.get(f"{path}/small")["spec"]["replicas"] == 2, 20, "back")
-        wait_until(
-            lambda: CHANGES_ANNOTATION not in
-            client.get(f"{path}/small")["metadata"].get("annotations", {}), 20, "and unmarked",
-        )  # fmt: skip
+        until(actor, lambda: not is_marked(client, f"{path}/small"), 20)
     assert without_bookkeeping(client.get(f"{path}/small")) == before
+
+
+def may_scale(client: ApiClient) -> None:
+    """What the chart's actor.levers.scaleToZero adds."""
+    version, name = "rbac.authorization.k8s.io/v1", "test-actor-scales"
+    rule = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["patch"]}
+    role: Object = {"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}}
+    create(client, f"{RBAC}/clusterroles", {**role, "rules": [rule]})
+    subject = {"kind": "ServiceAccount", "name": ACTOR_ACCOUNT, "namespace": NAMESPACE}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    create(client, f"{RBAC}/clusterrolebindings", {
+        "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": role, "subjects": [subject],
+    })  # fmt: skip
 
 
 def test_two_actors_and_a_killed_one_do_nothing_twice(
@@ -251,18 +321,20 @@ def test_two_actors_and_a_killed_one_do_nothing_twice(
     with first, second:
         wait_until(lambda: first.leads() or second.leads(), 30, "one leads")
         leader = first if " leads: " in first.log() else second
-        wait_until(lambda: any(("suspend", "done") in results(client, one) for one in names), 30,
-                   leader.log())  # fmt: skip
+        until(leader, lambda: any(("suspend", "done") in results(client, one) for one in names), 30)
         assert leader.process is not None
         leader.process.kill()
         leader.process.wait()
         other = second if leader is first else first
-        wait_until(lambda: all(state(client, one) == ("Active", "suspend") for one in names), 60,
-                   other.log())  # fmt: skip
-        wait_until(
-            lambda: all(client.get(batch(pool, "jobs", one["metadata"]["name"]))["spec"]["suspend"]
-                        for one in jobs), 60, other.log(),
-        )  # fmt: skip
+        until(other, lambda: all(state(client, one) == ("Active", "suspend") for one in names), 60)
+        until(
+            other,
+            lambda: all(
+                client.get(batch(pool, "jobs", one["metadata"]["name"]))["spec"]["suspend"]
+                for one in jobs
+            ),
+            60,
+        )
         writes = [one.name for one in foreign_writes(audit, mark, first.user, pool.space)]
     assert sorted(writes) == ["train-a", "train-b", "train-c"], "each once"
 
@@ -276,11 +348,11 @@ def test_nothing_happens_without_approval_and_all_of_it_with(
     name = convict(client, made, TWO_NODES)
     mark = audit.mark()
     with ActorProcess(slow_plane, tmp_path) as actor:
-        wait_until(lambda: ("activate", "refused") in results(client, name), 30, actor.log())
+        until(actor, lambda: ("activate", "refused") in results(client, name), 30)
         time.sleep(5)
         assert foreign_writes(audit, mark, actor.user, pool.space) == []
         place = f"/apis/seawall.internal/v1alpha1/workloadquarantines/{name}"
         client.patch(f"{place}/status", {"status": {"approvedBy": "someone"}})
         client.patch(place, {"spec": {"state": "Active", "mode": "suspend"}})
-        wait_until(lambda: client.get(path)["spec"]["suspend"] is True, 20, actor.log())
+        until(actor, lambda: client.get(path)["spec"]["suspend"] is True, 20)
     assert quarantine(client, name)["status"]["approvedBy"] == "someone"

@@ -123,13 +123,19 @@ def test_suspicion_alone_holds_at_most_and_only_by_a_nodes_own_word() -> None:
     of = family(pod(1, "a"), pod(2, "b"), pod(3, "c"))
     suspected = quarantine(QuarantineState.SUSPECTED, verdict=SuspicionState.SUSPECTED,
                            nodes=("c",), proved=1)  # fmt: skip
-    (step,) = plan(suspected, of, cluster("c")).steps
-    assert isinstance(step, StateStep)
-    assert step.mode is QuarantineMode.HOLD
+    assert held(suspected, of, cluster("c")) == ["hog-3"]
+    assert len(plan(suspected, of, cluster("c")).steps) == 1, "it stays suspected"
     alone = family(pod(1, "a"), pod(2, "c"))
     assert reasons(plan(suspected, alone, cluster("c"))) == {RefusalReason.SINGLE_REPLICA}
     by_chance = quarantine(QuarantineState.SUSPECTED, verdict=SuspicionState.SUSPECTED)
     assert plan(by_chance, of, cluster("c")) == LeverPlan()
+    people = PolicyActions(dry_run=False)
+    assert plan(suspected, of, cluster("c"), people) == LeverPlan()
+
+
+def test_the_hold_of_a_convicted_one_does_not_wait_for_its_state() -> None:
+    steps = plan(quarantine(), family(pod(1, "dead")), cluster("dead")).steps
+    assert [type(one) for one in steps] == [StateStep, FieldStep]
 
 
 def test_convicted_later_the_hold_becomes_more() -> None:
@@ -159,22 +165,36 @@ def test_a_pod_on_a_silent_node_is_held_in_two_steps() -> None:
     young = with_record(pod(1, "dead", seconds=None), NOW - 2, None)
     assert not plan(HOLDING, family(young), cluster("dead")).steps, "the core has to see it first"
     ripe = with_record(pod(1, "dead", seconds=None), NOW - 6, None)
-    (step,) = plan(HOLDING, family(ripe), cluster("dead")).steps
-    assert isinstance(step, FieldStep)
-    assert step.after == tolerations(1800)
+    answer = plan(HOLDING, family(ripe), cluster("dead"))
+    assert finished(answer) == ["hog-1"]
+    assert not answer.steps
     done = with_record(pod(1, "dead", seconds=1800), NOW - 60, 1800)
-    assert not plan(HOLDING, family(done), cluster("dead")).steps
+    assert plan(HOLDING, family(done), cluster("dead")) == LeverPlan()
 
 
-def test_the_second_step_is_made_whatever_stops_the_first() -> None:
+def finished(answer: LeverPlan) -> list[str]:
+    """Pods whose hold gets its end."""
+    steps = [one for one in answer.finishing if isinstance(one, FieldStep)]
+    assert all(one.after == tolerations(1800) for one in steps)
+    return [one.target.name for one in steps]
+
+
+@pytest.mark.parametrize(
+    ("view", "actions"),
+    [
+        (cluster("dead", tripped={"disarmed": "a person says so"}), AUTO),
+        (cluster("dead", protected_namespaces=frozenset({"ml"})), AUTO),
+        (cluster("dead"), auto(levers=frozenset())), (cluster("dead"), PolicyActions()),
+        (cluster("dead"), PolicyActions(dry_run=False, approval=ActionApproval.OBSERVE)),
+    ],
+)  # fmt: skip
+def test_the_second_step_is_made_whatever_stops_the_first(
+    view: ClusterView, actions: PolicyActions
+) -> None:
     ripe = with_record(pod(1, "dead", seconds=None), NOW - 6, None)
-    of = family(ripe, pod(2, "dead"))
-    view = cluster("dead", tripped={"disarmed": "a person says so"})
-    answer = plan(HOLDING, of, view)
-    assert [step.target.name for step in answer.steps if isinstance(step, FieldStep)] == ["hog-1"]
-    assert reasons(answer) == {RefusalReason.BRAKE}
-    off = auto(levers=frozenset())
-    assert held(HOLDING, of, cluster("dead"), off) == ["hog-1"]
+    answer = plan(HOLDING, family(ripe, pod(2, "dead")), view, actions)
+    assert finished(answer) == ["hog-1"]
+    assert answer.is_dry_run or not answer.steps
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ BUSY_SECONDS: Final = 2.0
 """Between two looks at the family of an active quarantine while something is to be done."""
 LOOK_SECONDS: Final = 10.0
 """Between two while nothing is."""
-SWEEP_SECONDS: Final = 300.0
+SWEEP_SECONDS: Final = 120.0
 """Between two looks for what a quarantine that is gone has left."""
 PODS_SECONDS: Final = 300.0
 STUCK_SECONDS: Final = 180.0
@@ -423,7 +423,7 @@ class ClusterActor:
         family = self._family_of(one)
         work.held = _held(one, family)
         plan = LeverPlanner(one, family, self._view(), self._policy.actions).plan()
-        if plan.steps and not plan.is_dry_run:
+        if plan.finishing or (plan.steps and not plan.is_dry_run):
             work.due = steady_seconds() + BUSY_SECONDS
             if not self._is_still(one):
                 return
@@ -460,7 +460,7 @@ class ClusterActor:
 
     def _release(self, one: ActorQuarantine) -> None:
         step = StateStep(QuarantineState.RELEASED, one.object.mode, "its time has run out")
-        done = self._executor.carry_out(one, LeverPlan((step,)))
+        done = self._executor.carry_out(one, LeverPlan(steps=(step,)))
         if done.problem is not None:
             raise done.problem
 
@@ -504,6 +504,7 @@ class ClusterActor:
         for words in search.unseen:
             LOG.warning("cannot be searched for changes: %s", words)
         undone = self._undo.undo(search.objects, standing)
+        self._undo.finish_holds(search.objects, standing, now)
         gating: dict[str, WorkloadMatch] = {
             name: one.object.match for name, one in self._quarantines.items()
             if name in standing and one.object.state in _LIVE and one.object.mode in _GATING

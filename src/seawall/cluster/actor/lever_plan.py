@@ -106,15 +106,16 @@ class LeverPlanner:
         if self._approval is ActionApproval.OBSERVE:
             if state not in _OWN_STATES or self._is_convicted:
                 self._refuse(ACTIVATE, RefusalReason.OBSERVE, "here the policy says observe")
-            return self._answer(self._finished_holds())
-        steps: list[LeverStep] = []
+            return self._answer([])
         change = self._state_step()
-        if change is not None:
-            steps.append(change)
-            mode = change.mode if self._wishes.dry_run else mode
-        if state in _OWN_STATES and (change is None or not self._wishes.dry_run):
-            return self._answer(steps)
-        steps += self._pulled(mode)
+        steps: list[LeverStep] = [] if change is None else [change]
+        if state not in _OWN_STATES:
+            mode = change.mode if change is not None and self._wishes.dry_run else mode
+            return self._answer([*steps, *self._pulled(mode)])
+        if change is not None and self._wishes.dry_run:
+            return self._answer([*steps, *self._pulled(change.mode)])
+        if change is not None or self._may_hold_a_suspect():
+            steps += self._holds()  # at once: it does not wait until all have heard of the state
         return self._answer(steps)
 
     # --- state and mode ------------------------------------------------------------------
@@ -144,25 +145,24 @@ class LeverPlanner:
             if self._is_convicted:
                 self._refuse(ACTIVATE, RefusalReason.LEVER_OFF, "no lever is switched on here")
             return None
-        if not self._may_decide(wanted):
+        if not self._may_decide():
             return None
         why = self._one.object.reason or "a person said so"
         return StateStep(QuarantineState.ACTIVE, wanted, why)
 
     def _wanted_mode(self) -> QuarantineMode:
-        """The mildest that stops it; on suspicion at most the hold, and only on a node's word."""
+        """The mildest that stops it."""
         levers = self._levers
         hold = QuarantineMode.HOLD if ActionLever.HOLD in levers else QuarantineMode.TELL
         if not self._is_convicted and not self._is_approved:
-            status = self._one.object.status
-            return hold if status is not None and status.proved > 0 else QuarantineMode.TELL
+            return QuarantineMode.TELL
         if self._has_switch():
             if not self._is_wide():
                 return QuarantineMode.SUSPEND
             self._refuse(ActionLever.SUSPEND.value, RefusalReason.APPROVAL, self._wide_words())
         return QuarantineMode.GATE if ActionLever.GATE in levers else hold
 
-    def _may_decide(self, wanted: QuarantineMode) -> bool:
+    def _may_decide(self) -> bool:
         """Evidence and budgets; who was approved by a person needs neither."""
         if self._is_approved:
             return True
@@ -176,14 +176,10 @@ class LeverPlanner:
                 return False
         status = self._one.object.status
         nodes = 0 if status is None else len(set(status.nodes))
-        brakes = self._wishes.brakes
-        if wanted is not QuarantineMode.HOLD and nodes < brakes.nodes_least:
-            words = f"{nodes} node of {brakes.nodes_least} that have to have died"
+        least = self._wishes.brakes.nodes_least
+        if nodes < least:
+            words = f"{nodes} node of {least} that have to have died"
             self._refuse(ACTIVATE, RefusalReason.NODES, words)
-            return False
-        if not self._is_convicted and self._family.ready_on(self._cluster.silent_nodes) < 2:
-            words = "on suspicion alone no workload with a single ready replica is held"
-            self._refuse(ActionLever.HOLD.value, RefusalReason.SINGLE_REPLICA, words)
             return False
         if self._one.object.state is QuarantineState.ACTIVE:
             return True
@@ -194,12 +190,28 @@ class LeverPlanner:
                 return False
         return True
 
+    def _may_hold_a_suspect(self) -> bool:
+        """On suspicion alone: by a node's own word, where no person is asked first, and never the
+        last replica that serves.
+        """
+        status = self._one.object.status
+        if self._is_convicted or status is None or status.proved <= 0:
+            return False
+        is_auto = self._approval is ActionApproval.AUTO
+        if not is_auto or ActionLever.HOLD not in self._levers:
+            return False
+        if self._family.ready_on(self._cluster.silent_nodes) < 2:
+            words = "on suspicion alone no workload with a single ready replica is held"
+            self._refuse(ActionLever.HOLD.value, RefusalReason.SINGLE_REPLICA, words)
+            return False
+        return True
+
     # --- levers --------------------------------------------------------------------------
 
     def _pulled(self, mode: QuarantineMode) -> list[LeverStep]:
         steps: list[LeverStep] = []
         if mode is QuarantineMode.TELL:
-            return self._finished_holds()
+            return steps
         if mode is QuarantineMode.PROBATION:
             self._refuse(ActionLever.PROBATION.value, RefusalReason.NOT_BUILT,
                          "the actor's part of probation is not built")  # fmt: skip
@@ -213,8 +225,8 @@ class LeverPlanner:
         return steps
 
     def _holds(self) -> list[LeverStep]:
-        """Of pods on silent nodes; what was begun is finished whatever the brakes say."""
-        steps = self._finished_holds()
+        """Of pods on silent nodes, as many as may be."""
+        steps: list[LeverStep] = []
         if ActionLever.HOLD not in self._levers:
             return steps
         left = held_pods_most(self._cluster, self._wishes) - self._cluster.held_pods
@@ -379,21 +391,19 @@ class LeverPlanner:
 
     def _answer(self, steps: list[LeverStep]) -> LeverPlan:
         """What was begun is finished; all else waits for the brakes."""
-        if self._wishes.dry_run or not steps:
-            return LeverPlan(tuple(steps), tuple(self._refusals), self._wishes.dry_run)
+        finishing = tuple(self._finished_holds())
         tripped = dict(self._cluster.tripped)
         status = self._one.object.status
         if status is not None and status.proved >= self._wishes.brakes.nodes_least:
             tripped.pop(STORM, None)  # the nodes themselves have said who it was
-        if not tripped:
-            return LeverPlan(tuple(steps), tuple(self._refusals))
-        name, why = next(iter(tripped.items()))
-        kept = tuple(one for one in steps if _is_finish(one))
-        for one in steps:
-            if not _is_finish(one):
+        if tripped and not self._wishes.dry_run:
+            name, why = next(iter(tripped.items()))
+            for one in steps:
                 lever = ACTIVATE if isinstance(one, StateStep) else one.lever.value
                 self._refuse(lever, RefusalReason.BRAKE, f"{name}: {why}")
-        return LeverPlan(kept, tuple(dict.fromkeys(self._refusals)))
+            steps = []
+        refusals = tuple(dict.fromkeys(self._refusals))
+        return LeverPlan(finishing, tuple(steps), refusals, self._wishes.dry_run)
 
     def _refuse(self, lever: str, reason: RefusalReason, words: str) -> None:
         self._refusals.append(LeverRefusal(lever, reason, words))
@@ -418,11 +428,3 @@ def pod_address(pod: FamilyPod) -> ObjectAddress:
     kind = changeable_kind("Pod", "v1")
     assert kind is not None  # noqa: S101 - a row of the table
     return ObjectAddress(kind, pod.namespace, pod.name, pod.uid)
-
-
-def _is_finish(step: LeverStep) -> bool:
-    """The second step of a hold: without it the pod would stay for ever."""
-    return (
-        isinstance(step, FieldStep) and step.lever is ActionLever.HOLD
-        and hold_stage(step.before) is HoldStage.ENDLESS
-    )  # fmt: skip

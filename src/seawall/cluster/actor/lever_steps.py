@@ -85,6 +85,8 @@ class LeverRefusal:
 class LeverPlan:
     """For one quarantine, at one moment."""
 
+    finishing: tuple[LeverStep, ...] = ()
+    """Second halves of what was begun: made whatever brake is set, and in a dry run, too."""
     steps: tuple[LeverStep, ...] = ()
     refusals: tuple[LeverRefusal, ...] = ()
     is_dry_run: bool = False
