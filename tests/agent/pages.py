@@ -27,6 +27,7 @@ class Pages:
     def write(self, state: str, *, top: Any = None, decided: bool = False,
               trigger: str = "node_short", mode: str = "observe",
               can_kill: str = "can kill: proved 1 s ago", boot_id: str = HERE, blind: Any = (),
+              brake_since: float | None = None, rescue: Any = None,
               at: float = 1_795_428_031.5, **of_node: Any) -> None:  # fmt: skip
         """Renamed over, as the guard does it."""
         last = LatestDecision(DECISION, at, trigger, "observed", "the node is short", "")
@@ -37,6 +38,7 @@ class Pages:
             can_kill=can_kill, watcher="it runs", blackbox="", blind=list(blind), problems=[],
             others=[], notes=[], scope=("/kubepods.slice",), config="/etc/seawall/guard.toml",
             folder=str(self.folder), pid=1, since=at - 100, boot_id=boot_id, host="node-7",
+            brake_since=brake_since, rescue=rescue,
         )  # fmt: skip
         self.raw(document(shown))
 

@@ -68,3 +68,32 @@ def service_account(client: ApiClient, space: str, name: str) -> None:
     client.create(f"/api/v1/namespaces/{space}/serviceaccounts", {
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name},
     })  # fmt: skip
+
+
+def custom_owner(group: str, version: str, kind: str, plural: str) -> Object:
+    """A kind of somebody else with a switch, as much of it as is needed."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": version, "served": True, "storage": True,
+                          "schema": {"openAPIV3Schema": schema}}],
+        },
+    }  # fmt: skip
+
+
+def job_set(name: str, image: str = IMAGE) -> Object:
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
+            "spec": {"replicatedJobs": [
+                {"name": "a", "template": {"spec": {"template": template(image)}}}]}}  # fmt: skip
+
+
+def kueue_workload(name: str, owner: Object) -> Object:
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": owner["metadata"]["name"],
+                 "uid": owner["metadata"]["uid"]}  # fmt: skip
+    return {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload",
+            "metadata": {"name": name, "ownerReferences": [reference]},
+            "spec": {"active": True,
+                     "podSets": [{"name": "main", "template": template()}]}}  # fmt: skip

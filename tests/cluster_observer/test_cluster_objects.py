@@ -51,6 +51,12 @@ from seawall.cluster.objects.quarantine_actions import (
     QuarantineCanary,
 )
 from seawall.cluster.objects.record_line import RecordLine
+from seawall.cluster.objects.rescue_order_object import (
+    RescueOrderObject,
+    RescueState,
+    RescueStatus,
+    rescue_order_object,
+)
 from seawall.cluster.objects.seawall_policy_object import (
     PolicyStatus,
     SeawallPolicyObject,
@@ -117,7 +123,7 @@ QUARANTINE = WorkloadQuarantineObject(
     ),
 )  # fmt: skip
 REPORT = NodeReportObject(
-    "gpu-1", AT, 7, BOOT, ReportGuard("0.1.0", "enforce", True, "short"),
+    "gpu-1", AT, 7, BOOT, ReportGuard("0.1.0", "enforce", True, "short", True, True),
     NodeDistress(AT, -5, 12.5, 80 << 30,
                  (ReportCulprit("p-1", "ml", "hog-abc", "main", 1 << 40, 1 << 41, True),), "kill"),
     LastDeath("b-0", AT - 100, RecordEnd.UNCLEAN, (RecordLine(EvidenceKind.POSSIBLE, ("p-1",)),),
@@ -134,7 +140,12 @@ POLICY = SeawallPolicyObject(
     ),
     brake=True, tripped=(TrippedBrake("storm", AT, "40 nodes at once"),),
 )  # fmt: skip
+ORDER = RescueOrderObject(
+    "gpu-1", BOOT, ("p-1", "p-2"), "ops@example.org", AT + 300, "silent for 60 s",
+    RescueStatus(RescueState.DONE, "killed", "5f2d0c1e-0001", 80 << 30, AT + 4),
+)  # fmt: skip
 READERS = {
+    "order": (ORDER, rescue_order_object),
     "death": (DEATH, node_death_object),
     "quarantine": (QUARANTINE, workload_quarantine_object),
     "report": (REPORT, node_report_object),

@@ -218,6 +218,11 @@ def test_a_reading_watches_the_new_way(tmp_path: Path) -> None:
         (ENFORCE._replace(stuck=False), {"stuck": True}, ["stuck"]),
         (ENFORCE, {"terminate_seconds": 0.0, "stuck_seconds": 5.0},
          ["stuck_seconds", "terminate_seconds"]),
+        (Settings(), {"rescue": True}, ["rescue"]),
+        (Settings(rescue=True), {"scope": ("/",)}, ["scope"]),
+        (Settings(rescue=True), {"rescue": False, "scope": ("/",)}, []),
+        (ENFORCE, {"mode": "observe", "rescue": True}, []),
+        (ENFORCE, {"quarantine": True}, ["quarantine"]),
         (ENFORCE, {"textfile": "/x.prom", "tick_most_seconds": 5.0, "run_after_kill": "/x"}, []),
     ],
 )  # fmt: skip
@@ -231,7 +236,7 @@ def test_every_key_is_weighed_or_does_no_harm() -> None:
     """A new key has to be put on one side or the other."""
     from seawall.guard.reload import _LESS, _LISTS, _MORE
 
-    weighed = {*_MORE, *_LESS, *_LISTS, "mode", "scope", "protect", "over_limit"}
+    weighed = {*_MORE, *_LESS, *_LISTS, "mode", "scope", "protect", "over_limit", "rescue"}
     harmless = {
         "tick_least_seconds", "tick_most_seconds", "self_test_seconds", "watch", "pin",
         "pin_at_most_bytes", "pin_slices", "blackbox", "blackbox_size_bytes", "run_after_kill",
@@ -245,11 +250,11 @@ def scene_of(started: Settings) -> tuple[Scene, list[Settings]]:
     scene, used = Scene(), list[Settings]()
     del scene.loop._take_config  # the real one
     handed: Any = SimpleNamespace(settings=started, other_guard_pid=0)
-    scene.loop.handed, scene.loop.settings = handed, started
+    scene.loop.handed, scene.loop.configured = handed, started
 
     def use(settings: Settings) -> None:
         used.append(settings)
-        scene.loop.settings = settings
+        scene.loop.configured = settings
 
     scene.loop._use = use  # type: ignore[method-assign]
     return scene, used

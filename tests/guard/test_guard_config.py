@@ -51,6 +51,8 @@ OTHER = {
     "kubelet_root": ('"/data/kubelet"', "/data/kubelet"),
     "datagram_to": ('"10.0.0.9:5140"', "10.0.0.9:5140"),
     "pmsg": ("true", True),
+    "rescue": ("true", True),
+    "quarantine": ("true", True),
 }
 NEEDS = {"over_limit": 'over_limit_opt_in = ["lab/*"]\n'}
 

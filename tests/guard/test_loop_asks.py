@@ -68,6 +68,7 @@ class Scene:
         )
         loop.judge = self.judge  # type: ignore[assignment]
         loop.settings = Settings()
+        loop.handed = SimpleNamespace(other_guard_pid=1)  # type: ignore[assignment]
         loop._test_due = loop._look_due = loop._pace = loop._hurried_until = 0.0
         loop._cannot_kill = ""
         loop._is_short = loop._aide_knows = False

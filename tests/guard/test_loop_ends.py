@@ -2,6 +2,7 @@
 real hands, in an ordinary folder.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,8 @@ from seawall.actions.orders import Mounts
 from seawall.guard import assembly
 from seawall.guard.handover import to_json
 from seawall.guard.loop import Loop
+from seawall.guard.order_files import OrderFiles
+from seawall.guard.rescue_desk import RescueDesk
 from seawall.guard.settings import Settings
 from seawall.guard.tell import guard_sentences
 from seawall.guard.tell.failures import Failures
@@ -41,12 +44,14 @@ class Scene:
             teller=self.part("teller", event=self.said.append, failures=Failures()),
             sense=self.part("sense"),
             recorder=self.part("recorder"), observer=self.part("observer"),
-            self_test=self.part("self_test"), aide=self.part("aide"), notify=self.part("notify"),
+            self_test=self.part("self_test"), notify=self.part("notify"),
+            aide=self.part("aide", take=lambda *_, **__: None),
             config_watch=self.part("config_watch"),
         )  # fmt: skip
         parts._replace = lambda **_: parts
         loop.parts, loop.judge = parts, parts.judge
         loop.settings, loop._node, loop.is_afresh = ENFORCE, None, False
+        loop.configured, loop.order_files = ENFORCE, OrderFiles(str(folder))
         loop.handed = SimpleNamespace(settings=ENFORCE, other_guard_pid=0)  # type: ignore[assignment]
         loop.companions, loop.recorder_life = self.part("companions"), self.part("recorder_life")
 
@@ -114,3 +119,47 @@ def test_one_whose_loop_breaks_lets_go_too(scene: Scene, monkeypatch: pytest.Mon
         assembly.guard(scene.loop.handed, outside, outside, outside, outside, outside)
     assert not scene.is_held
     assert scene.said[:2] == PUT_BACK
+
+
+# --- the brake, and a rescue order ----------------------------------------------------------
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a brake is root's file")
+def test_the_brake_lets_go_of_whom_it_holds_and_its_end_arms_as_the_file_says(
+    scene: Scene,
+) -> None:
+    loop = scene.loop
+    brake = scene.folder / "brake"
+    brake.touch(0o600)
+    scene.folder.chmod(0o700)
+    loop._heed(0.0)
+    assert loop.settings == ENFORCE._replace(mode="observe")
+    assert not scene.is_held
+    assert scene.said[:2] == PUT_BACK
+    assert "the brake is on" in scene.said[-1]
+    assert loop.parts.hands.identity.scope == ()
+    assert loop._brake_words().startswith("brake: on since ")
+    # A file that arms it waits, and what else it says is taken.
+    scene.read_anew(ENFORCE._replace(protect=("ns/*",)))
+    assert (loop.settings.mode, loop.settings.protect) == ("observe", ("ns/*",))
+    brake.unlink()
+    loop._heed(0.0)
+    assert loop.settings == ENFORCE._replace(protect=("ns/*",))
+    assert scene.said[-1] == "the brake is off: its mode is enforce again, as its own file says"
+    assert loop._brake_words() == ""
+
+
+def test_hands_that_only_observe_reach_whom_an_order_names_and_then_nobody(scene: Scene) -> None:
+    loop = scene.loop
+    loop.settings = ENFORCE._replace(mode="observe", rescue=True)
+    scene.hands.undo_all()
+    scene.hands.rule((), 2.0)
+    loop._desk = RescueDesk()
+    loop.judge = scene.part("judge", learn=lambda *_: None)
+    held = order(scene.mounts, "freeze")  # an ordinary folder kills nobody
+    assert not scene.hands.perform(held).is_done
+    asked = SimpleNamespace(orders=(held,), is_ordered=True)
+    ordered = loop._act(asked, None)  # type: ignore[arg-type]
+    assert [(one.is_done, one.is_observed) for one in ordered] == [(True, False)]
+    assert scene.hands.identity.scope == ()
+    assert not scene.hands.perform(held).is_done

@@ -195,7 +195,7 @@ def test_what_waits_for_the_next_start_is_told_and_not_taken() -> None:
     del scene.loop._take_config  # the real one
     started = Settings(mode="enforce", watch=False)
     handed: Any = SimpleNamespace(settings=started, other_guard_pid=0)
-    scene.loop.handed, scene.loop.settings = handed, started
+    scene.loop.handed, scene.loop.configured = handed, started
     scene.loop._use = used.append  # type: ignore[method-assign]
     for text in (to_json(Settings(mode="enforce", protect=("shop/*",))),
                  to_json(Settings(mode="enforce", stuck=False))):  # fmt: skip

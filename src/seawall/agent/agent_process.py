@@ -17,10 +17,13 @@ from typing import Final, NamedTuple, NoReturn
 
 from seawall import own_process
 from seawall.agent.api_connection import ApiConnection, server_of
+from seawall.agent.cluster_orders import ClusterOrders
 from seawall.agent.last_death import is_worth_telling
 from seawall.agent.node_agent import NodeAgent
+from seawall.agent.order_folder import OrderFolder
 from seawall.agent.page_watch import PageWatch, boot_id_here
 from seawall.guard import entry
+from seawall.guard.order_files import ORDERS
 from seawall.guard.tell.plain import plain
 from seawall.problems import UsageProblem
 from seawall.proc.process_rights import keep_only
@@ -44,11 +47,13 @@ class AgentSettings(NamedTuple):
     address: str
     port: int
     """Of /metrics; 0: none."""
+    state: str
+    """Folder on the disk that is the agent's: /var/lib/seawall/orders."""
 
 
 def main(words: list[str]) -> int:
     """Until SIGTERM; 2: it cannot begin."""
-    settings = AgentSettings._make([*words[:-1], int(words[-1])])
+    settings = AgentSettings._make([*words[:-2], int(words[-2]), words[-1]])
     try:
         _run(settings)
     except UsageProblem as problem:
@@ -66,7 +71,10 @@ def _run(settings: AgentSettings) -> NoReturn:
     if not boot:
         raise UsageProblem("/proc/sys/kernel/random/boot_id cannot be read: mount /proc")
     watch = PageWatch(settings.folder, boot, time.monotonic())
-    agent = NodeAgent(watch, ApiConnection(server), say)
+    connection = ApiConnection(server)
+    run = OrderFolder(f"{settings.folder}/{ORDERS}")
+    orders = ClusterOrders(connection, run, OrderFolder(settings.state), boot, say)
+    agent = NodeAgent(watch, connection, say, orders=orders)
     serve = _server(settings, agent)
     say(f"node {server.node}, https://{server.host}:{server.port}, {settings.folder}")
     for words in give_up_rights():

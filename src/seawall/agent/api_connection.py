@@ -12,7 +12,15 @@ import time
 from http.client import HTTPException, HTTPResponse
 from typing import Final, NamedTuple
 
-from seawall.cluster.objects.api_group import AGENT_MANAGER, NODE_REPORT, path_of
+from seawall.cluster.objects.api_group import (
+    AGENT_MANAGER,
+    CLUSTER_POLICY,
+    NODE_REPORT,
+    POLICY_NAME,
+    RESCUE_ORDER,
+    WORKLOAD_QUARANTINE,
+    path_of,
+)
 from seawall.problems import UsageProblem
 from seawall.version import VERSION
 
@@ -22,13 +30,19 @@ _ANSWER_MOST_BYTES: Final = 1 << 20
 _TOKEN_MOST_BYTES: Final = 64 << 10
 _APPLY: Final = "application/apply-patch+yaml"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
+_MERGE: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
+_FROM_MEMORY: Final = "?resourceVersion=0"
+"""Of the API server, which asks no etcd for it."""
 _BRIEF: Final = (
     b"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json;q=0.5"
 )
 """Not the whole node with its images for an answer to each patch."""
 REPORT, CONDITIONS, EVENT, NODE, OLD_REPORT, WARM = (
     "report", "condition", "event", "node", "old report", "warm",
+)  # fmt: skip
+POLICY, ORDER, ORDER_STATUS, QUARANTINES = (
+    "policy", "rescue order", "status of the rescue order", "quarantines",
 )  # fmt: skip
 """Kinds of requests."""
 
@@ -213,6 +227,10 @@ def heads_of(server: ApiServer, token: bytes) -> dict[str, bytes]:
         NODE: ("GET", status, _JSON),
         OLD_REPORT: ("GET", report, _JSON),
         WARM: ("GET", "/livez/ping", _JSON),
+        POLICY: ("GET", f"{path_of(CLUSTER_POLICY, POLICY_NAME)}{_FROM_MEMORY}", _JSON),
+        ORDER: ("GET", f"{path_of(RESCUE_ORDER, node)}{_FROM_MEMORY}", _JSON),
+        ORDER_STATUS: ("PATCH", f"{path_of(RESCUE_ORDER, node, status=True)}{applied}", _MERGE),
+        QUARANTINES: ("GET", f"{path_of(WORKLOAD_QUARANTINE)}{_FROM_MEMORY}", _JSON),
     }
     host = f"[{server.host}]" if ":" in server.host else server.host
     return {

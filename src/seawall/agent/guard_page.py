@@ -41,6 +41,18 @@ class PageDecision(NamedTuple):
     sentence: str
 
 
+class PageRescue(NamedTuple):
+    """What the guard says of a rescue order."""
+
+    order: str
+    """Its uid."""
+    state: str
+    """``waits``, ``accepted``, ``done``, ``refused``."""
+    words: str
+    decision: str
+    returned_bytes: int | None
+
+
 class GuardPage(NamedTuple):
     """What the guard last said; None: it could not tell, which is never zero."""
 
@@ -69,6 +81,10 @@ class GuardPage(NamedTuple):
     last: PageDecision | None
     holders: tuple[PageHolder, ...]
     blind: tuple[str, ...]
+    is_braked: bool = False
+    takes_rescue: bool = False
+    """Its mode or its file lets it carry out a rescue order."""
+    rescue: PageRescue | None = None
 
     @property
     def is_seen(self) -> bool:
@@ -104,6 +120,8 @@ def parse_page(data: bytes) -> GuardPage:
         decisions=_bytes(found, "decisions") or 0, last=_decision(found.get("last_decision")),
         holders=tuple(_holder(row) for row in _rows(found, "top") if isinstance(row, dict)),
         blind=tuple(plain(row, 200) for row in _rows(found, "blind") if isinstance(row, str)),
+        is_braked=_seconds(found, "brake_since_unix_seconds") is not None,
+        takes_rescue=found.get("takes_rescue") is True, rescue=_rescue(found.get("rescue")),
     )  # fmt: skip
 
 
@@ -113,6 +131,15 @@ def _decision(found: Any) -> PageDecision | None:
     return PageDecision(
         _words(found, "decision", 64), _words(found, "trigger", 40), _words(found, "how", 16),
         _words(found, "sentence", _WORDS_MOST),
+    )  # fmt: skip
+
+
+def _rescue(found: Any) -> PageRescue | None:
+    if not isinstance(found, dict):
+        return None
+    return PageRescue(
+        _words(found, "order", 128), _words(found, "state", 16), _words(found, "words", 600),
+        _words(found, "decision", 64), _bytes(found, "returned_bytes"),
     )  # fmt: skip
 
 

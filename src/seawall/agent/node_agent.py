@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from seawall.agent import api_connection as api
 from seawall.agent.api_connection import ApiAnswer, ApiConnection, ApiProblem
+from seawall.agent.cluster_orders import ClusterOrders
 from seawall.agent.culprits import Culprit, culprits_of
 from seawall.agent.guard_page import GuardPage
 from seawall.agent.node_conditions import (
@@ -93,8 +94,11 @@ class NodeAgent:
     """``turn`` again and again; it returns how long to wait."""
 
     def __init__(
-        self, watch: PageWatch, connection: ApiConnection, say: Say, pace: AgentPace | None = None
-    ) -> None:
+        self, watch: PageWatch, connection: ApiConnection, say: Say, pace: AgentPace | None = None,
+        orders: ClusterOrders | None = None,
+    ) -> None:  # fmt: skip
+        self.orders = orders
+        """None: it brings the guard nothing."""
         self.pace = pace or AgentPace()
         self.watch, self.connection, self.outbox = watch, connection, Outbox()
         self.node = connection.server.node
@@ -135,8 +139,11 @@ class NodeAgent:
         self._report(now)
         if now >= self._retry_at:
             self._talk(page, now)
-        is_busy = self._trouble_since is not None or self._near_since is not None
-        return self.pace.busy_look if is_busy else self.pace.look
+        return self.pace.busy_look if self._is_busy else self.pace.look
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._trouble_since is not None or self._near_since is not None
 
     def died_before(self, last_death: dict[str, Any]) -> None:
         """What the black box says of the boot before this one."""
@@ -205,8 +212,12 @@ class NodeAgent:
         guard = self._guard.reason if self._guard else ""
         is_trouble = self._trouble_since is not None
         proved = sorted(one.pod_uid for one in self._culprits if one.is_proved)
-        state = f"{is_trouble} {guard} {proved}"
+        page = self.watch.current(now)
+        braked = " braked" if page is not None and page.is_braked else ""
+        state = f"{is_trouble} {guard} {proved}{braked}"
         is_new = state != self._told
+        if page is None and self._told.endswith(" braked") and not guard:
+            is_new = False  # it may only be late
         if not is_new and (not is_trouble or self._calm_since is not None):
             return
         if now < self._due["urgent" if is_new else "report"]:
@@ -254,7 +265,10 @@ class NodeAgent:
             self._deliver(now)
             if self._is_hello_due and now >= self._due["hello"]:
                 self._say_hello(now)
-            self._keep_warm(page, now)
+            is_asking = self.orders is not None
+            if self.orders is not None and self.orders.turn(now, page, is_busy=self._is_busy):
+                self._well()
+            self._keep_warm(page, now, is_asking=is_asking)
         except ApiProblem as problem:
             self._failed(str(problem))
 
@@ -276,13 +290,15 @@ class NodeAgent:
                 break
             box.events.popleft()
 
-    def _keep_warm(self, page: GuardPage | None, now: float) -> None:
-        """Open from when headroom leaves peace; closed when all is told."""
+    def _keep_warm(self, page: GuardPage | None, now: float, *, is_asking: bool) -> None:
+        """Open from when headroom leaves peace; closed when all is told, where nobody asks for
+        orders every now and then: to open it anew each time would take more.
+        """
         near = self._near_since is not None and now - self._near_since < self.pace.near
         is_wanted = self._trouble_since is not None or near
         if not is_wanted:
             is_idle = now - self.connection.used_at >= self.pace.report
-            if self.connection.is_open and (self.outbox.is_empty or is_idle):
+            if self.connection.is_open and not is_asking and (self.outbox.is_empty or is_idle):
                 self.connection.close()
             return
         if page is not None and not self.connection.is_open:

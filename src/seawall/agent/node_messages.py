@@ -95,6 +95,7 @@ def guard_part(page: GuardPage | None) -> dict[str, Any]:
         return {"state": "silent"}
     return {
         "version": page.version, "mode": page.mode, "canKill": page.can_kill, "state": page.state,
+        "brake": page.is_braked, "takesRescue": page.takes_rescue,
     }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ WANTED: Final = ()
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 BLACKBOX: Final = "/var/lib/seawall/blackbox"
 FOLDER: Final = "/run/seawall"
+STATE: Final = "/var/lib/seawall/orders"
 _NAME_MOST: Final = 253
 _LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.")
 
@@ -33,6 +34,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--blackbox", metavar="FILE", default=BLACKBOX,
         help="read once, at the start; empty: none; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--state-folder", metavar="FOLDER", default=STATE,
+        help="where the list of pods in quarantine is kept; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--listen", metavar="ADDRESS:PORT", help="serve /metrics and /healthz")
     parser.add_argument(
@@ -64,7 +69,8 @@ def _become_agent(arguments: Namespace) -> NoReturn:
     for option, path in (("--ca", ca), ("--token-file", token)):
         _must_open(option, path)
     address, port = address_of(arguments.listen) if arguments.listen else ("", 0)
-    words = [node, url, ca, token, arguments.run_folder, arguments.blackbox, address, str(port)]
+    words = [node, url, ca, token, arguments.run_folder, arguments.blackbox, address, str(port),
+             arguments.state_folder]  # fmt: skip
     # Another process of it: what the command line imported takes 5 MB.
     argv = entry.agent_argv(words)
     sys.stderr.flush()

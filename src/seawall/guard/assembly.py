@@ -62,7 +62,7 @@ def guard(
         loop.begin(guard_sentences.started(mode, scope, VERSION), words)
         for text in parts.hands.signal_journal.cut_short():
             parts.teller.event(text)
-        return loop.run(), loop.settings
+        return loop.run(), loop.configured
     finally:
         _end(loop)
 

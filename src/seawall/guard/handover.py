@@ -86,7 +86,8 @@ def known_settings(text: str, now: Settings) -> tuple[Settings, str]:
     settings = Settings(**values)
     if not left:
         return settings, ""
-    if settings.mode != "observe" and now.mode == "observe":
+    is_armed = settings.mode != "observe" and now.mode == "observe"
+    if is_armed or (settings.rescue and not now.rescue):
         raise ValueError(f"{', '.join(left[:8])}: of another version; {REPLACED}")
     return settings, f"not taken: {', '.join(left[:8])}; {REPLACED}"
 

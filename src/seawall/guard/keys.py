@@ -150,6 +150,12 @@ KEYS: Final = (
     Key("blackbox_size", "blackbox_size_bytes", "size",
         "The whole file, written beforehand; the oldest gives way. Read at the start only.",
         1 << 20, 4 << 30),
+    Key("rescue", "rescue", "truth",
+        "While it only observes: carry out a rescue order of the cluster (docs/guard.md), by its "
+        "own judgement, on whom the order names and nobody else. One that enforces always does."),
+    Key("quarantine", "quarantine", "truth",
+        "Pods of the quarantine list on this node's disk are killed when they start, where it "
+        "enforces; without it, and while it observes, it says that it would."),
     Key("run_after_kill", "run_after_kill", "command",
         "Run after a kill, with the decision as JSON on standard input; never waited for. In the "
         "DaemonSet it has to be in the image; the unit has a /tmp of its own."),

@@ -15,9 +15,12 @@ from seawall.guard.companions import Companions
 from seawall.guard.handover import GuardHandover
 from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.loop_parts import LoopParts, hands_scope
+from seawall.guard.order_files import OrderFiles
+from seawall.guard.quarantine_desk import KEPT_LIST, QuarantineDesk
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.reload import Reload, read
 from seawall.guard.renewal import Renewal
+from seawall.guard.rescue_desk import RescueDesk
 from seawall.guard.settings import Settings
 from seawall.guard.signals import Signals
 from seawall.guard.survival import Survival
@@ -54,6 +57,12 @@ class Loop:
         self.parts = parts
         self.handed = handed
         self.settings = handed.settings
+        """In force; while the brake is on it observes, whatever the file says."""
+        self.configured = handed.settings
+        """As the file says."""
+        self.order_files = OrderFiles(handed.folder)
+        self._desk = RescueDesk()
+        self._quarantine = QuarantineDesk()
         self.judge = parts.judge
         self._signals = told
         self._reload = Reload(parts, handed.config_path)
@@ -82,6 +91,9 @@ class Loop:
     def begin(self, words: str, notes: list[str]) -> None:
         """It is ready; ``notes``: what could not be had at the start."""
         teller = self.parts.teller
+        if not self.handed.other_guard_pid:
+            self.order_files.prepare()
+            self.parts.aide.send({"do": "quarantine", "path": KEPT_LIST})
         teller.event(words)
         for text in notes:
             teller.event(text)
@@ -113,11 +125,23 @@ class Loop:
     def tick(self, now: float) -> None:
         """Look, judge, act, tell."""
         parts, judge = self.parts, self.judge
+        self._heed(now)
         node = self._node = parts.sense.look(now)
         groups = parts.sense.groups
         wanted = judge.wants(node, groups)
         parts.sense.detail_all(wanted)
         verdict = judge.step(node, groups)
+        self._desk.look(now, judge.state())
+        is_own = verdict is not None
+        if verdict is None:
+            verdict = self._desk.step(
+                node, groups, judge, self.settings, self.handed.boot_id,
+                self.order_files.brake_path,
+            )  # fmt: skip
+        if is_own and verdict is not None and self.settings.mode == "observe":
+            self._desk.hear(verdict, now)
+        if verdict is None:
+            verdict = self._quarantine.step(node, groups, judge)
         self._tell_short(is_short=judge.state() in _SHORT)
         outcomes = self._act(verdict, node) if verdict is not None else []
         parts.hands.tend(now)
@@ -145,12 +169,41 @@ class Loop:
 
     def _act(self, verdict: Verdict, node: Node) -> list[Outcome]:
         """Orders first; words when they are carried out."""
-        hands = self.parts.hands if self.settings.mode == "enforce" else self.parts.observer
+        parts, settings = self.parts, self.settings
+        is_ours = settings.mode == "enforce" or verdict.is_ordered
+        hands = parts.hands if is_ours else parts.observer
         outcomes = []
-        for order in verdict.orders:
-            outcomes.append(hands.perform(order))
-            self.judge.learn(outcomes[-1], node)
+        if verdict.is_ordered:  # hands that only observe reach nobody
+            parts.hands.rule(settings.scope, settings.freeze_seconds)
+        try:
+            for order in verdict.orders:
+                outcomes.append(hands.perform(order))
+                self.judge.learn(outcomes[-1], node)
+        finally:
+            if verdict.is_ordered:
+                parts.hands.rule(hands_scope(settings), settings.freeze_seconds)
+        if verdict.is_ordered:
+            self._desk.learn(outcomes)
         return outcomes
+
+    def _heed(self, now: float) -> None:
+        """The brake, and what the agent has brought.  A second guard only observes anyway."""
+        files = self.order_files
+        if self.handed.other_guard_pid:
+            return
+        if files.look():
+            self._use(self.configured)
+            self.parts.teller.event(
+                guard_sentences.brake_on(files.brake_path) if files.brake_path
+                else guard_sentences.brake_off(self.settings.mode)
+            )  # fmt: skip
+        if files.is_order_new:
+            self._desk.take(files, now)
+        if files.is_list_new:
+            self._quarantine.take(files)
+        kept = self.parts.aide.take("quarantine", is_ready=False)
+        if kept is not None and (why := self._quarantine.take_kept(kept)):
+            self.parts.teller.event(why)
 
     # --- telling ------------------------------------------------------------------------------
 
@@ -173,10 +226,20 @@ class Loop:
         extra["watcher"] = self.companions.words(now)
         extra["black box"] = self.recorder_life.words()
         extra["tick_seconds"] = f"{self._tick_seconds:.4f}"
-        extra["problem"] = self._renewal.lock.problem
+        extra["problem"] = "\n".join([self._renewal.lock.problem, *self.order_files.problems])
+        parts.teller.brake_since = self.order_files.brake_since
+        result = self._desk.result
+        parts.teller.rescue = None if result is None else result.document()
         extra["blind"] = "\n".join([*self._blind.splitlines(), *parts.sense.blind])
+        extra["mode_why"] = self._brake_words()
         if self.handed.other_guard_pid:
             extra["mode_why"] = guard_sentences.lock_held(self.handed.other_guard_pid)
+
+    def _brake_words(self) -> str:
+        since = self.order_files.brake_since
+        if since is None or self.configured.mode == "observe":
+            return ""
+        return guard_sentences.brake_since(since, self.order_files.brake_path)
 
     def last_words(self, words: str) -> None:
         """The status of a guard that has ended."""
@@ -306,8 +369,8 @@ class Loop:
         and changes nothing is no news.
         """
         by_file = bool(answer.get("by_file"))
-        settings, said, problem = read(answer, self.handed, self.settings, by_file=by_file)
-        is_same = settings == self.settings if settings is not None else True
+        settings, said, problem = read(answer, self.handed, self.configured, by_file=by_file)
+        is_same = settings == self.configured if settings is not None else True
         if settings is not None and not (by_file and is_same):
             self._use(settings)
         failures = self.parts.teller.failures
@@ -317,7 +380,9 @@ class Loop:
 
     def _use(self, settings: Settings) -> None:
         """From the next tick on."""
-        parts = self.parts
+        parts, self.configured = self.parts, settings
+        if self.order_files.brake_since is not None:
+            settings = settings._replace(mode="observe")
         if settings.mode != self.settings.mode:
             # What only observes must not leave a limit lowered or anybody frozen.
             for text in parts.hands.undo_all():

@@ -43,13 +43,14 @@ def read(
     except ValueError as error:
         problem = str(error)
     if answer.get("mode") == "observe":
-        return now._replace(mode="observe"), "", guard_sentences.braked(problem)
+        braked = now._replace(mode="observe", rescue=False)
+        return braked, "", guard_sentences.braked(problem)
     return None, "", guard_sentences.not_reloaded(problem)
 
 
 _MORE: Final = (
     "act_fraction", "act_at_most_bytes", "target_fraction", "kills_per_minute", "freeze_seconds",
-    "hold_suspects", "stuck",
+    "hold_suspects", "stuck", "quarantine",
 )  # fmt: skip
 _LESS: Final = ("over_limit_seconds", "stuck_seconds", "terminate_seconds", "verify_seconds")
 _LISTS: Final = ("unprotect", "stalled", "over_limit_opt_in")
@@ -59,10 +60,12 @@ have, or sooner."""
 
 def bolder(now: Settings, new: Settings) -> list[str]:
     """Keys by which a guard with ``new`` does more than with ``now``; empty: it does not."""
-    if new.mode == "observe":
+    if new.mode == "observe" and (now.mode != "observe" or not new.rescue):
         return []
-    if now.mode == "observe":
+    if now.mode == "observe" and new.mode != "observe":
         return ["mode"]
+    if new.mode == "observe" and not now.rescue:
+        return ["rescue"]
     keys = [name for name in _MORE if getattr(new, name) > getattr(now, name)]
     keys += [name for name in _LESS if getattr(new, name) < getattr(now, name)]
     keys += [name for name in _LISTS if set(getattr(new, name)) - set(getattr(now, name))]

@@ -71,6 +71,10 @@ class Settings(NamedTuple):
     """As ``run_after_kill``, at every decision: acted, only observed, refused, reported.  New
     fields stand at the end, with a default: boxes hold the policy state of earlier versions.
     """
+    rescue: bool = False
+    """A guard that only observes carries out a rescue order."""
+    quarantine: bool = False
+    """Pods of the node's quarantine list are killed when they start (``mode`` enforce)."""
 
 
 START_ONLY: Final = {

@@ -5,8 +5,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.actions.orders import Order, Outcome
 
-Trigger: TypeAlias = Literal["node_short", "over_limit", "stuck_at_limit"]
-TRIGGERS: Final = ("node_short", "over_limit", "stuck_at_limit")
+Trigger: TypeAlias = Literal["node_short", "over_limit", "stuck_at_limit", "quarantined"]
+TRIGGERS: Final = ("node_short", "over_limit", "stuck_at_limit", "quarantined")
 POLICY_IS_REPORT: Final = 'the policy is "report"'
 NOT_OPTED_IN: Final = "over_limit_opt_in does not name it"
 """So ``refused`` begins where nothing was wanted but the report."""
@@ -56,6 +56,9 @@ class Verdict(NamedTuple):
     """Why nothing, or nothing more, is done; empty when something is."""
     sentence: str
     """What a person reads first."""
+    is_ordered: bool = False
+    """By a rescue order: it is carried out also where the guard only observes, if its file lets it
+    (``rescue``)."""
 
     @property
     def is_refusal(self) -> bool:

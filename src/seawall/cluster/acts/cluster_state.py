@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from seawall.cluster.acts.act_desk import ActDesk, short
-from seawall.cluster.kube.kube_client import KubeClient, KubeProblem, KubeRefusal, Object
+from seawall.cluster.kube.kube_client import KubeRefusal, Object
 from seawall.cluster.objects.api_group import (
     API_VERSION,
     CLUSTER_POLICY,
@@ -23,13 +23,10 @@ from seawall.cluster.objects.workload_quarantine_object import (
     WorkloadQuarantineObject,
     workload_quarantine_object,
 )
-from seawall.cluster.pages.cluster_reading import STALE_SECONDS, names_of
+from seawall.cluster.pages.cluster_reading import ACTOR_LEASE, STALE_SECONDS, names_of
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
 
-ACTOR_LEASE: Final = "seawall-actor"
-GATES_SINCE: Final = (1, 36)
-"""MutatingAdmissionPolicy: before it a pod cannot be made to wait, only be refused."""
 _LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
 
 
@@ -104,16 +101,6 @@ def actor_state(desk: ActDesk) -> ActorState:
     if desk.now_seconds - newest > STALE_SECONDS:
         return ActorState("nobody", "the actor's lease has run out")
     return ActorState("acts", "an actor is installed")
-
-
-def server_version(client: KubeClient) -> tuple[int, int] | None:
-    """Major and minor; None: it does not say."""
-    try:
-        answer = client.get("/version")
-        minor = "".join(letter for letter in str(answer.get("minor", "")) if letter.isdigit())
-        return int(answer["major"]), int(minor)
-    except (KubeProblem, KeyError, ValueError):
-        return None
 
 
 def refusal_words(where: str, refusal: KubeRefusal) -> str:

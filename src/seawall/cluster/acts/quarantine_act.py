@@ -7,12 +7,10 @@ from typing import Any, Final, NamedTuple
 from seawall.cluster.acts.act_desk import ActDesk
 from seawall.cluster.acts.act_events import PODS_MOST, ActEvent, quarantine_event
 from seawall.cluster.acts.cluster_state import (
-    GATES_SINCE,
     actor_state,
     policy_of,
     quarantine_named,
     quarantines,
-    server_version,
 )
 from seawall.cluster.acts.workload_target import (
     WorkloadTarget,
@@ -23,7 +21,7 @@ from seawall.cluster.acts.workload_target import (
 )
 from seawall.cluster.changes.changeable_kinds import changeable_kind
 from seawall.cluster.judge.node_death import WorkloadKey
-from seawall.cluster.kube.kube_client import Object
+from seawall.cluster.kube.kube_client import Object, server_version
 from seawall.cluster.objects.action_levers import ActionApproval, ActionLever
 from seawall.cluster.objects.api_group import WORKLOAD_QUARANTINE, path_of
 from seawall.cluster.objects.object_fields import clean, word_of
@@ -36,6 +34,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
 )
 from seawall.cluster.pages.cluster_act_page import ActName, ClusterActPage
 from seawall.cluster.pages.cluster_words import clock
+from seawall.cluster.pages.quarantine_words import GATES_SINCE
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
 from seawall.words import counted, duration, first

@@ -21,7 +21,8 @@ NODE_DEATH: Final = CustomKind("NodeDeath", "nodedeaths", "nd", False)
 WORKLOAD_QUARANTINE: Final = CustomKind("WorkloadQuarantine", "workloadquarantines", "wq", True)
 CLUSTER_POLICY: Final = CustomKind("SeawallPolicy", "seawallpolicies", "swp", True)
 NODE_REPORT: Final = CustomKind("NodeReport", "nodereports", "nrep", False)
-CUSTOM_KINDS: Final = (NODE_DEATH, WORKLOAD_QUARANTINE, CLUSTER_POLICY, NODE_REPORT)
+RESCUE_ORDER: Final = CustomKind("RescueOrder", "rescueorders", "rord", True)
+CUSTOM_KINDS: Final = (NODE_DEATH, WORKLOAD_QUARANTINE, CLUSTER_POLICY, NODE_REPORT, RESCUE_ORDER)
 
 POLICY_NAME: Final = "default"
 """The one SeawallPolicy that counts."""

@@ -46,7 +46,7 @@ def judge_short(
     is_beside, is_held = bool(state.cases), state.suspicion is not None
     if state.hold.is_off(node.seconds) or (is_beside and not _may_choose_beside(state, node)):
         return None
-    rows, causes = _rows(state, node, groups)
+    rows, causes = rows_with_causes(state, node, groups)
     able = rank(rows, causes, state.protection, node.capacity_bytes, shortage.need_bytes)
     if is_beside and not _is_urgent(state):
         able = [row for row in able if takes_on(row)]
@@ -88,7 +88,7 @@ def judge_low(
         return None
     if all(group.outside.certain_bytes < LEAST_GROWTH for group in groups.values()):
         return None
-    rows, causes = _rows(state, node, groups)
+    rows, causes = rows_with_causes(state, node, groups)
     able = rank(rows, causes, state.protection, node.capacity_bytes, shortage.need_bytes)
     guilty = [row for row in able if row.is_proved_outside and row.beyond >= LEAST_GROWTH]
     if shortage.is_swapping:
@@ -116,7 +116,7 @@ def _with_own_kill(state: PolicyState, node: Node, able: list[Row]) -> list[Row]
     return list(found.values())
 
 
-def _rows(
+def rows_with_causes(
     state: PolicyState, node: Node, groups: Mapping[str, Group]
 ) -> tuple[list[Row], Causes]:  # fmt: skip
     """Who holds what, with the reasons against that only the judge's memory knows."""

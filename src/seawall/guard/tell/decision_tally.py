@@ -17,7 +17,7 @@ def how_of(verdict: Verdict, mode: str) -> str:
     """``acted``, ``observed``, ``refused`` or ``reported``."""
     if verdict.is_report or not verdict.orders:
         return "refused" if verdict.is_refusal else "reported"
-    return "acted" if mode == "enforce" else "observed"
+    return "acted" if mode == "enforce" or verdict.is_ordered else "observed"
 
 
 class DecisionTally:

@@ -9,6 +9,7 @@ from typing import Final
 
 from seawall.actions.orders import Outcome
 from seawall.guard.handover import REPLACED
+from seawall.guard.tell.plain import moment
 from seawall.guard.verdict import Verdict
 from seawall.version import VERSION
 from seawall.words import size
@@ -93,6 +94,21 @@ def braked(why: str) -> str:
         'it observes and never kills, for the file says mode = "observe"; of the rest of the '
         f"configuration nothing was taken, the old one stays: {why}"
     )
+
+
+def brake_on(path: str) -> str:
+    """Somebody disarms it from outside."""
+    return f"the brake is on ({path}): it observes until that file is gone"
+
+
+def brake_since(unix_seconds: float, path: str) -> str:
+    """Why it observes although its file says otherwise."""
+    return f"brake: on since {moment(unix_seconds)} ({path})"
+
+
+def brake_off(mode: str) -> str:
+    """Its own file counts again."""
+    return f"the brake is off: its mode is {mode} again, as its own file says"
 
 
 def other_version(who: str, version: str) -> str:

@@ -2,7 +2,7 @@
 """Values of the status at one moment, for the page that people read and for its JSON."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from seawall.guard.tick_facts import Group, Node
 
@@ -58,6 +58,12 @@ class StatusValues(NamedTuple):
     """Unix seconds."""
     boot_id: str
     host: str
+    brake_since: float | None = None
+    """Unix seconds: since then the brake is on; None: it is off."""
+    rescue: dict[str, Any] | None = None
+    """What became of the last rescue order (``rescue_desk.RescueResult``)."""
+    takes_rescue: bool = False
+    """Its mode or its file lets it carry one out."""
 
     @property
     def can_kill_is_proved(self) -> bool:

@@ -94,6 +94,10 @@ class Teller:
         self._disk = self._state = ""
         self._since = time.time()
         self._written = self._listed = self._looked = self._decided = -CALM_SECONDS * 1000
+        self.brake_since: float | None = None
+        """Unix seconds; None: it is off."""
+        self.rescue: dict[str, Any] | None = None
+        """What became of the last rescue order."""
         self.is_due = True
         """The next ``status`` is written, however young the last one is."""
 
@@ -189,7 +193,7 @@ class Teller:
              "frame": self._recorder.frame, "sentence": words}
         )  # fmt: skip
         self._say(WARNING if how != "reported" else NOTICE, words)
-        stamp = self._stamp(now)
+        stamp = self._stamp(now, is_acting=v.is_ordered)
         self._add(decision_lines.verdict_line(v, stamp))
         for line in decision_lines.ranking_lines(v, rest, stamp):
             self._add(line)
@@ -206,7 +210,8 @@ class Teller:
             return
         now, seconds = time.time(), time.monotonic() if seconds is None else seconds
         words = words or guard_sentences.outcome_sentence(o)
-        self._add(decision_lines.outcome_line(o, words, seconds, self._stamp(now)))
+        stamp = self._stamp(now, is_acting=not o.is_observed)
+        self._add(decision_lines.outcome_line(o, words, seconds, stamp))
         level = WARNING if o.order.step in (*ENDS, "clamp") or o.problem else NOTICE
         self._say(level, f"{o.order.decision}: {words}")
         self._result(o.order.decision, words)
@@ -237,8 +242,10 @@ class Teller:
         if self._footprint is not None:
             self._footprint.close()
 
-    def _stamp(self, now: float) -> decision_lines.Stamp:
-        return decision_lines.Stamp(now, self._boot_id, self.settings.mode, self._recorder.frame)
+    def _stamp(self, now: float, *, is_acting: bool = False) -> decision_lines.Stamp:
+        """``is_acting``: a rescue order is carried out, whatever the guard does else."""
+        mode = "enforce" if is_acting else self.settings.mode
+        return decision_lines.Stamp(now, self._boot_id, mode, self._recorder.frame)
 
     def _add(self, line: bytes) -> None:
         """To the journal and to the black box."""
@@ -329,6 +336,8 @@ class Teller:
             scope=self.settings.scope, config=self._paths.config, folder=self._paths.folder,
             pid=os.getpid(), since=self._since, boot_id=self._boot_id,
             host=os.uname().nodename,  # at every boot it gets its name after the guard's start
+            brake_since=self.brake_since, rescue=self.rescue,
+            takes_rescue=self.settings.mode == "enforce" or self.settings.rescue,
         )  # fmt: skip
 
 
