@@ -194,7 +194,7 @@ def test_the_api_server_goes_away_between_the_two_steps(
     with ActorProcess(slow_plane, tmp_path) as actor:
         wait_until(lambda: state(client, name) == ("Active", "hold"), 30, "it is active")
         pool.nodes.die(hog[0]["spec"]["nodeName"])
-        wait_until(lambda: tolerations(client.get(path)) == {None}, 60, "the first step")
+        until(actor, lambda: tolerations(client.get(path)) == {None}, 60)
         part = slow_plane.parts["kube-apiserver"]
         part.kill()
         part.wait()
@@ -221,7 +221,7 @@ def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on(
         wait_until(lambda: state(client, name) == ("Active", "hold"), 30, "it is active")
         with second:
             pool.nodes.die(hog[0]["spec"]["nodeName"])
-            wait_until(lambda: tolerations(client.get(path)) == {None}, 60, "the first step")
+            until(first, lambda: tolerations(client.get(path)) == {None}, 60)
             first.signal(signal.SIGSTOP)
             until(second, lambda: tolerations(client.get(path)) == {1800}, 60)
             mark = audit.mark()
