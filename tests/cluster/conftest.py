@@ -1,5 +1,6 @@
 """One control plane for the whole session; a test that needs other times makes its own."""
 
+import contextlib
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -79,8 +80,13 @@ def slow_plane(program: Path, kwok: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def pool(slow_plane: ControlPlane) -> Iterator[NodePool]:
-    with slow_plane.client() as client, KwokNodes(slow_plane) as nodes, InForceWriter(slow_plane):
+    with (
+        slow_plane.client() as client,
+        KwokNodes(slow_plane) as nodes,
+        contextlib.ExitStack() as stack,
+    ):
         ready_for_actors(client)
+        stack.enter_context(InForceWriter(slow_plane))  # its map is there now
         pool = NodePool(client, nodes, f"pool-{uuid.uuid4().hex[:4]}", 8)
         yield pool
         client.delete(f"/api/v1/namespaces/{pool.space}")

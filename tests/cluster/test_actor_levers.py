@@ -46,7 +46,7 @@ from tests.cluster.refusing_webhook import WORDS, RefusingWebhook
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods, runs
 
-from seawall.cluster.objects.api_group import QUARANTINE_GATE
+from seawall.cluster.objects.api_group import CHANGES_ANNOTATION, QUARANTINE_GATE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
