@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-scenarios cluster-campaign guard-nodes guard-pairs last-gasp marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-scenarios cluster-campaign guard-nodes guard-pairs last-gasp rescue-campaign marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -118,6 +118,11 @@ guard-pairs: $(VENV)/dev.ready
 last-gasp: plane
 	tests/install_system_packages
 	$(BIN)/python -m tests.kernels.last_gasp --journal last-gasp.jsonl
+
+# How many silent nodes a rescue order brings back, and how soon: an hour or two; needs Go once.
+rescue-campaign: plane
+	tests/install_system_packages
+	$(BIN)/python -m tests.kernels.rescue_campaign --journal rescue-campaign.jsonl
 
 # The black box on a disk that loses its cache: some twenty minutes.
 power-cuts: $(VENV)/dev.ready

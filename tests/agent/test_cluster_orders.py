@@ -73,8 +73,8 @@ class Scene:
             server_of(f"https://127.0.0.1:{port}", certificate, str(token), "node-7")
         )
         watch = PageWatch(str(self.pages.folder), HERE, time.monotonic())
-        orders = ClusterOrders(connection, OrderFolder(str(self.orders)),
-                               OrderFolder(str(self.disk)), HERE, self.said.append, FAST)  # fmt: skip
+        folders = OrderFolder(str(self.orders)), OrderFolder(str(self.disk))
+        orders = ClusterOrders(connection, *folders, HERE, self.said.append, FAST)
         self.agent = NodeAgent(watch, connection, self.said.append, QUICK, orders)
         self.pages.peace()
 
@@ -310,8 +310,11 @@ def test_a_time_is_read_as_the_library_reads_it(seconds: int) -> None:
     assert calendar.timegm(time.gmtime(seconds)) == seconds
 
 
-@pytest.mark.parametrize("words", ["", "soon", "2026-11-29", "2026-13-01T00:00:00Z",
-                                   "2026-11-29T01:02:03+01:00", "99999-01-01T00:00:00Z"])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    ["", "soon", "2026-11-29", "2026-13-01T00:00:00Z", "2026-11-29T01:02:03+01:00",
+     "99999-01-01T00:00:00Z"],
+)  # fmt: skip
 def test_what_is_no_time_is_none(words: str) -> None:
     assert unix_of(words) is None
 

@@ -74,7 +74,8 @@ class Desk:
         if "--json" not in words and "--whole" not in words:
             lines = done.stdout.splitlines()
             assert len(lines) < ROWS, done.stdout
-            assert all(len(line) <= COLUMNS for line in lines), done.stdout
+            prose = [line for line in lines if "kubectl " not in line]  # which is to be pasted
+            assert all(len(line) <= COLUMNS for line in prose), done.stdout
         return Ended(done.returncode, done.stdout, done.stderr)
 
 

@@ -35,6 +35,9 @@ RIGHTS = [
     {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
     {"apiGroups": [GROUP], "resources": ["nodereports"], "verbs": ["get", "create", "patch"]},
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    {"apiGroups": [GROUP], "resources": ["seawallpolicies", "rescueorders"], "verbs": ["get"]},
+    {"apiGroups": [GROUP], "resources": ["rescueorders/status"], "verbs": ["patch"]},
+    {"apiGroups": [GROUP], "resources": ["workloadquarantines"], "verbs": ["list"]},
 ]
 
 
@@ -54,6 +57,9 @@ class Agents:
         (folder / "token").write_text(token_of(self.client, self.space, node))
         pages = Pages(folder / "run")
         pages.peace()
+        pages.folder.chmod(0o700)
+        for name in (pages.folder / "orders", folder / "kept"):
+            name.mkdir(0o700)
         self.stack.enter_context(kept_fresh(pages.folder / "status.json"))
         log = self.stack.enter_context(open(folder / "log", "w"))  # noqa: SIM115 - for life
         source = str(Path(__file__).parents[2] / "src")
@@ -61,7 +67,8 @@ class Agents:
             [sys.executable, "-m", "seawall", "agent", "--node-name", node,
              "--server", f"https://127.0.0.1:{self.plane.port}",
              "--ca", str(self.plane.folder / "tls.crt"), "--token-file", str(folder / "token"),
-             "--run-folder", str(pages.folder), "--blackbox", blackbox],
+             "--run-folder", str(pages.folder), "--blackbox", blackbox,
+             "--state-folder", str(folder / "kept")],
             stderr=log, text=True,
             env={**os.environ, "PYTHONPATH": source},
         )  # fmt: skip

@@ -125,7 +125,7 @@ QUARANTINE = WorkloadQuarantineObject(
     ),
 )  # fmt: skip
 REPORT = NodeReportObject(
-    "gpu-1", AT, 7, BOOT, ReportGuard("0.1.0", "enforce", True, "short"),
+    "gpu-1", AT, 7, BOOT, ReportGuard("0.1.0", "enforce", True, "short", True, True),
     NodeDistress(AT, -5, 12.5, 80 << 30,
                  (ReportCulprit("p-1", "ml", "hog-abc", "main", 1 << 40, 1 << 41, True),), "kill"),
     LastDeath("b-0", AT - 100, RecordEnd.UNCLEAN, (RecordLine(EvidenceKind.POSSIBLE, ("p-1",)),),

@@ -7,6 +7,11 @@ from tests.cluster_pages.quarantined_dumps import NOW, acted_dump, action
 from seawall.cluster.objects.action_levers import ActionApproval
 from seawall.cluster.objects.policy_actions import PolicyActions, TrippedBrake
 from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, QuarantineState
+from seawall.cluster.pages.cluster_html import (
+    ClusterReportOrigin,
+    cluster_html,
+    quarantine_lane,
+)
 from seawall.cluster.pages.cluster_reading import cluster_reading
 from seawall.cluster.pages.cluster_tables import cluster_suspects, suspects_lines
 from seawall.cluster.pages.cluster_why_page import ClusterWhyPage, cluster_why
@@ -128,3 +133,37 @@ def test_suspects_show_state_and_when_it_ends() -> None:
              if one.startswith("ml/trainer")]  # fmt: skip
     assert "RELEASED" in row
     assert row.endswith(" -")
+
+
+def test_the_page_has_a_lane_for_each_quarantine_and_each_hold() -> None:
+    whole = acted_dump(ACTIONS)
+    reading = cluster_reading(whole["items"], "prod", NOW, {})
+    [suspect] = [one for one in reading.suspects if one.workload.name == "trainer"]
+    lane = quarantine_lane(suspect, reading)
+    assert [span.kind for span in lane.spans] == ["active", "held", "held"]
+    assert all(span.first == START + 900.0 and span.last == NOW for span in lane.spans)
+    page = cluster_html(reading, ClusterReportOrigin("seawall", "1")).decode()
+    assert page.count('class="held"') == 3, "two holds, and one in the legend"
+    assert "What was done" in page
+    assert "quarantines per hour: no more" in page
+    calm = cluster_html(
+        cluster_reading(acted_dump()["items"], "prod", NOW, {}), ClusterReportOrigin("seawall", "1")
+    ).decode()
+    assert 'class="held"' not in calm
+    assert "What was done" not in calm
+
+
+def test_a_persons_quarantine_of_whom_nobody_judged_has_a_story_too() -> None:
+    whole = acted_dump()
+    for item in whole["items"]:
+        if item["kind"] == "WorkloadQuarantine":
+            item["status"] = {"approvedBy": "alice"}
+            item["spec"] |= {"deaths": [], "key": {"level": 1, "value": "another"},
+                             "reason": "it eats nodes"}  # fmt: skip
+    page = page_of(whole, subject="ml/trainer")
+    assert page.headline == (
+        "Deployment ml/trainer: a person's own word (it eats nodes); no node is known to have died "
+        "with it"
+    )
+    assert "it eats nodes" in words_of(page)
+    assert "no node is known" in words_of(page_of(whole))

@@ -161,6 +161,9 @@ class Seen:
 class DyingNodes:
     """Of one control plane and one image."""
 
+    toml = TOML
+    kubelet_words: tuple[str, ...] = ()
+
     def __init__(self, plane: ControlPlane, image: vm.Image) -> None:
         self.plane, self.image = plane, image
         self.audit = AuditLog(plane.audit_path)
@@ -193,7 +196,7 @@ class DyingNodes:
                 machine.wait_for("lease renewed: 200", READY_SECONDS)
                 # As a kubelet does it: while it booted the node was taken for a silent one.
                 client.patch(f"/api/v1/nodes/{death.node}/status",
-                             {"status": {"conditions": [ready()]}}, STRATEGIC)  # fmt: skip
+                             {"status": {"conditions": [ready(0.0)]}}, STRATEGIC)  # fmt: skip
                 machine.wait_for("=== go", READY_SECONDS)
                 ended, at, not_ready = follow(machine, death, client, folder / "monitor")
             except TimeoutError:
@@ -223,7 +226,7 @@ class DyingNodes:
         for name in ("dying_node.py", "kubelet_lease.py"):
             files[name] = (GUEST / name).read_bytes()
         files["kernel_loads.py"] = (HERE.parent / "end_to_end/kernel_loads.py").read_bytes()
-        files["guard.toml"] = TOML.encode()
+        files["guard.toml"] = self.toml.encode()
         files["af_packet_diag.ko"] = packet_diag(self.image)
         port = str(self.plane.port)
         spec = {
@@ -231,7 +234,8 @@ class DyingNodes:
             "how": death.kind, "guard": killer_spec(GUARD),
             "agent": killer_spec(self.agent(death.node)),
             "loads": Scenario(death.kind, death.loads, mix=death.mix).spec()["loads"],
-            "kubelet": [HOST, port, "/ca.crt", "/kubelet-token", death.node],
+            "kubelet": [HOST, port, "/ca.crt", "/kubelet-token", death.node,
+                        *self.kubelet_words],
         }  # fmt: skip
         files["spec.json"] = json.dumps(spec).encode()
         return {**files, **self.network_files(token)}
@@ -274,7 +278,7 @@ class DyingNodes:
 def registered(client: ApiClient, name: str) -> Iterator[None]:
     """As its kubelet registers it."""
     client.create("/api/v1/nodes", node(name, Hardware(memory=f"{MEMORY_MIB}Mi", cpu="2")))
-    client.create(LEASES, lease(name, int(TIMES.lease)))
+    client.create(LEASES, lease(name, int(TIMES.lease), 0.0))
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall cluster why|suspects|deaths|replay|report``: which workload kills the nodes of a
-cluster; ``quarantine|approve|release|undo|brake``: what a person does about it; ``controller`` is
-the process that finds out.
+cluster; ``quarantine|approve|release|undo|brake|rescue``: what a person does about it;
+``controller`` is the process that finds out.
 """
 
 from argparse import (
@@ -34,6 +34,7 @@ VERBS: Final = {
     "release": "a quarantine ends; what was changed in its name is put back",
     "undo": "put back what was changed, also without chart, controller and kinds",
     "brake": "disarm everything: nothing new is done, every guard observes",
+    "rescue": "a silent node ends the workload that took its memory, and comes back",
     "controller": "the process in a pod that watches the nodes and writes it all down",
 }
 _ABOUT: Final = {
@@ -56,6 +57,10 @@ _ABOUT: Final = {
     "brake": "Sets spec.brake of the SeawallPolicy: the actor begins nothing new, agents tell\n"
     "their guards to observe.  Waits for the answers, lists who was not reached.  Undo\n"
     "and release go on.  --off arms no guard beyond what its own file says.",
+    "rescue": "A node that thrashes is silent, and its agent still talks.  Makes a RescueOrder\n"
+    "that names whom the node's own report proved; the node's guard judges by itself\n"
+    "and ends nobody else.  A guard that only observes wants rescue = true in its file.\n"
+    "Waits for what came back, and until the node is Ready.",
     "controller": "Watches the cluster's nodes, looks into each death and writes NodeDeath and\n"
     "WorkloadQuarantine objects and Events: nothing else is changed.  Of several one\n"
     "leads.  Needs the extra: pip install 'seawall[cluster]'.",

@@ -107,9 +107,21 @@ def _brake(verb: ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _rescue(verb: ArgumentParser) -> None:
+    verb.add_argument("node", metavar="NODE", help="the node")
+    verb.add_argument(
+        "--pod", dest="pods", metavar="UID", action="append", default=[],
+        help="whom to name instead of whom the node's report proves; its guard judges all the same",
+    )  # fmt: skip
+    verb.add_argument(
+        "--wait", type=_wait_of, default=120.0, metavar="SECONDS",
+        help="for its answer and until it is Ready again, 0 to 600 (default %(default)g)",
+    )  # fmt: skip
+
+
 _OWN: Final = {
     "quarantine": _quarantine, "approve": _approve, "release": _release, "undo": _undo,
-    "brake": _brake,
+    "brake": _brake, "rescue": _rescue,
 }  # fmt: skip
 ACTS: Final = tuple(_OWN)
 

@@ -15,7 +15,7 @@ from seawall import own_process
 from seawall.actions.orders import Order, Outcome, Target
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.policy_state_json import state_pieces
-from seawall.guard.judge.rescue import RescueWish
+from seawall.guard.judge.rescue import RescueRequest
 from seawall.guard.loop import Loop
 from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.sense.tree import GroupTree
@@ -111,7 +111,7 @@ def on_paper(settings: Settings, count: int = GROUPS) -> int:
         judge.updates(node, groups)
     if count == FEW_GROUPS:  # of many it would take more than a guard that runs does
         culprit.pod = "paper"
-        judge.rescue(_node(float(TICKS), 0), groups, RescueWish("paper", ("paper",), {}))
+        judge.rescue(_node(float(TICKS), 0), groups, RescueRequest("paper", ("paper",), {}))
         record_on_paper(judge, _node(float(TICKS), 0), groups, settings)
     return verdicts
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from seawall.actions.orders import Outcome
 from seawall.guard.judge.decision_case import DecisionCase
 from seawall.guard.judge.judge import Judge
-from seawall.guard.judge.rescue import RescueProof, RescueWish
+from seawall.guard.judge.rescue import RescueProof, RescueRequest
 from seawall.guard.order_files import OrderFiles, RescueOrder
 from seawall.guard.settings import Settings
 from seawall.guard.tell.plain import plain
@@ -118,7 +118,7 @@ class RescueDesk:
         why = _why_never(order, settings, boot_id, brake)
         if why or self._until <= node.seconds - PATIENCE_SECONDS:
             return self._refuse(node, judge, order, why or "it came when its time was over")
-        wish = RescueWish(order.by, _uids(order), self._kept(node.seconds))
+        wish = RescueRequest(order.by, _uids(order), self._kept(node.seconds))
         answer = judge.rescue(node, groups, wish)
         if answer.state == "refused" or (answer.state == "waits" and node.seconds >= self._until):
             return self._refuse(node, judge, order, answer.words)

@@ -1,5 +1,6 @@
-"""A kubelet's sign of life: ``kubelet_lease.py HOST PORT CA TOKEN_FILE NODE`` renews the node's
-lease every ten seconds.  An ordinary program: nothing of it is locked in memory.
+"""A kubelet's sign of life: ``kubelet_lease.py HOST PORT CA TOKEN_FILE NODE [ready]`` renews the
+node's lease every ten seconds; ``ready``: and says that it is Ready, as a kubelet does when it
+comes back.  An ordinary program: nothing of it is locked in memory.
 """
 
 import http.client
@@ -17,7 +18,14 @@ def say(text: str) -> None:
     os.write(1, f"kubelet: {text}\n".encode())
 
 
-def main(host: str, port: str, ca: str, token_file: str, node: str) -> None:
+def ready(now: float) -> str:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    row = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it is back",
+           "lastHeartbeatTime": stamp}  # fmt: skip
+    return json.dumps({"status": {"conditions": [row]}})
+
+
+def main(host: str, port: str, ca: str, token_file: str, node: str, says: str = "") -> None:
     context = ssl.create_default_context(cafile=ca)
     peer = http.client.HTTPSConnection(host, int(port), timeout=TIMEOUT_SECONDS, context=context)
     with open(token_file) as file:
@@ -32,6 +40,10 @@ def main(host: str, port: str, ca: str, token_file: str, node: str) -> None:
             peer.request("PATCH", f"{LEASES}/{node}", body, headers)
             answer = peer.getresponse()
             answer.read()
+            if says == "ready":
+                strategic = {**headers, "Content-Type": "application/strategic-merge-patch+json"}
+                peer.request("PATCH", f"/api/v1/nodes/{node}/status", ready(now), strategic)
+                peer.getresponse().read()
         except (OSError, http.client.HTTPException) as error:
             say(f"lease not renewed: {error!r}")
             peer.close()

@@ -47,6 +47,8 @@ class ReportGuard:
     state: str = ""
     is_braked: bool = False
     """It observes because of a brake, whatever its own file says."""
+    takes_rescue: bool = False
+    """Its mode or its file lets it carry out a rescue order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class NodeReportObject:
                 "guard": {
                     "version": self.guard.version, "mode": self.guard.mode,
                     "canKill": self.guard.can_kill, "state": self.guard.state,
-                    "brake": self.guard.is_braked,
+                    "brake": self.guard.is_braked, "takesRescue": self.guard.takes_rescue,
                 },
                 "distress": None if self.distress is None else _distress_document(self.distress),
                 "lastDeath": None if death is None else {
@@ -148,7 +150,7 @@ def node_report_object(document: object) -> NodeReportObject:
         boot_id=report.needed_text("bootID", 64),
         guard=ReportGuard() if guard is None else ReportGuard(
             guard.text("version", 64), guard.text("mode", 64), guard.flag("canKill"),
-            guard.text("state", 64), guard.flag("brake"),
+            guard.text("state", 64), guard.flag("brake"), guard.flag("takesRescue"),
         ),
         distress=None if distress is None else _distress(distress),
         last_death=None if death is None else _last_death(death),

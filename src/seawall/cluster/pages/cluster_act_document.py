@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall cluster quarantine|release|undo|approve|brake --json``."""
+"""``seawall cluster quarantine|release|undo|approve|brake|rescue --json``."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from seawall.views.documents.document_fields import Document, shown
 
 ACT: Final = Document(
     name="cluster-act",
-    verb="seawall cluster quarantine|release|undo|approve|brake --json",
+    verb="seawall cluster quarantine|release|undo|approve|brake|rescue --json",
     about="What a person did to a cluster, or in a dry run would do: each write, and its way back.",
     is_of_host=False,
     pages=(ClusterActPage,),

@@ -13,7 +13,7 @@ StepWhat = Literal["create", "patch", "delete"]
 ActOutcome = Literal["planned", "done", "partly", "needs yes", "nothing"]
 """planned: a dry run; partly: a step was refused or left, or not every guard was reached; needs
 yes: nothing was written, for pods would be deleted; nothing: there is nothing to do."""
-ActName = Literal["quarantine", "release", "undo", "approve", "brake"]
+ActName = Literal["quarantine", "release", "undo", "approve", "brake", "rescue"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,8 +141,9 @@ def _headline(
     name, verdict = str(one.workload), verdict_of(one)
     dead = {death.node for death in deaths} or set(one.status.nodes if one.status else ())
     nodes = counted(len(dead), "node")
-    when = f", the last {ago(deaths[-1].heartbeat_seconds, reading.as_of_unix_seconds)}"
-    when = when if deaths else ""
+    when = ""
+    if deaths:
+        when = f", the last {ago(deaths[-1].heartbeat_seconds, reading.as_of_unix_seconds)}"
     if verdict is SuspicionState.INSEPARABLE:
         rows = one.status.companions if one.status else ()
         with_ = first([f"{row.namespace}/{row.name}" for row in rows], 2) or "another workload"
@@ -151,6 +152,9 @@ def _headline(
         return f"{name} kills nodes: {nodes} dead{when}"
     if verdict is SuspicionState.CANNOT_TELL:
         return f"whether {name} kills nodes cannot be told: {nodes} died with it{when}"
+    if verdict is SuspicionState.NONE:
+        died = f"{nodes} died with it{when}" if dead else "no node is known to have died with it"
+        return f"{name}: a person's own word ({one.reason}); {died}"
     return f"{name} is suspected: {nodes} died with it{when}"
 
 

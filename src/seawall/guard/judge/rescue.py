@@ -34,7 +34,7 @@ class RescueProof(NamedTuple):
     """In words."""
 
 
-class RescueWish(NamedTuple):
+class RescueRequest(NamedTuple):
     """What an order asks of the judge."""
 
     by: str
@@ -55,7 +55,7 @@ class RescueAnswer(NamedTuple):
 
 
 def judge_rescue(
-    state: PolicyState, node: Node, groups: Mapping[str, Group], wish: RescueWish
+    state: PolicyState, node: Node, groups: Mapping[str, Group], wish: RescueRequest
 ) -> RescueAnswer:  # fmt: skip
     """Whether those whom the order names go now."""
     named = [group for group in groups.values() if group.pod and group.pod in wish.pods]
@@ -103,12 +103,12 @@ def _bar(state: PolicyState, group: Group) -> str:
     return state.protection.reason(group) or (done if done.startswith(DONE) else "")
 
 
-def _is_proved(row: Row, able: list[Row], wish: RescueWish) -> bool:
+def _is_proved(row: Row, able: list[Row], wish: RescueRequest) -> bool:
     is_now = row.tier <= PROVED and any(row is one for one in able)
     return is_now or (row.group.path, row.group.inode) in wish.proofs
 
 
-def _guilt(row: Row, wish: RescueWish) -> str:
+def _guilt(row: Row, wish: RescueRequest) -> str:
     found = wish.proofs.get((row.group.path, row.group.inode))
     if found is not None and row.tier > PROVED:
         return f"{sentences.plain(row.group.name)} was proved by {found.decision}"
