@@ -1,7 +1,6 @@
 """The owners' own switches, living copies, and what stops a lever: on a real control plane."""
 
 import contextlib
-import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,7 +45,8 @@ from tests.cluster.refusing_webhook import WORDS, RefusingWebhook
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods, runs
 
-from seawall.cluster.objects.api_group import CHANGES_ANNOTATION, QUARANTINE_GATE
+from seawall.cluster.objects.api_group import QUARANTINE_GATE
+from seawall.cluster.objects.api_time import time_seconds
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
@@ -111,11 +111,7 @@ def test_an_owner_is_stopped_by_its_own_switch_and_given_back(
         wait_until(lambda: ("suspend", "done") in results(client, name), 10, "written down")
         until(actor, lambda: "WorkloadSuspended" in event_reasons(client, pool.space), 10)
         release(client, name)
-        until(
-            actor,
-            lambda: CHANGES_ANNOTATION not in client.get(path)["metadata"].get("annotations", {}),
-            20,
-        )
+        until(actor, lambda: not is_marked(client, path), 20)
     after = without_bookkeeping(client.get(path))
     for one in (before, after):  # of the core: which Job's controller made which pods
         one["metadata"].get("annotations", {}).pop("batch.kubernetes.io/job-tracking", None)
@@ -225,9 +221,8 @@ def test_living_copies_go_one_after_the_other_while_new_ones_wait_at_the_gate(
         until(actor, lambda: state(client, name) == ("Active", "gate"), 30)
         until(actor, lambda: pool.running("hog") == 0, 60)
         writes = foreign_writes(audit, mark, actor.user, pool.space)
-        first, second = (dt.datetime.fromisoformat(one.time[:19]) for one in writes
-                         if one.verb == "delete")  # fmt: skip
-        assert (second - first).total_seconds() >= 9
+        first, second = (time_seconds(one.time) for one in writes if one.verb == "delete")
+        assert second - first >= 9
         wait_until(lambda: sum(map(gated, pods(client, pool.space, "hog"))) == 2, 20, "they wait")
         assert pool.running("web") == 2
         release(client, name)

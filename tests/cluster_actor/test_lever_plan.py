@@ -275,7 +275,7 @@ def test_living_copies_go_one_each_ten_seconds_the_oldest_first() -> None:
     before = QuarantineAction("stopCopies", "Pod", "ml", "hog-0", "pod-0", NOW - 9, "done")
     waiting = quarantine(ACTIVE, QuarantineMode.GATE, actor=ActorStatus((before,)))
     assert deleted(waiting, of) == []
-    fresh = quarantine(ACTIVE, QuarantineMode.GATE, mode_seconds=NOW - 5)
+    fresh = quarantine(ACTIVE, QuarantineMode.GATE, mode_seconds=NOW - 3)
     assert deleted(fresh, of) == [], "admission has not heard of it for certain"
     assert deleted(HOLDING, of) == [], "without a gate another one starts"
     assert deleted(GATED, of, auto(levers=LEVERS_BY_DEFAULT - {ActionLever.STOP_COPIES})) == []

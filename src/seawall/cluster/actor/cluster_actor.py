@@ -419,9 +419,9 @@ class ClusterActor:
             if one.object.state in _LIVE:
                 self._release(one)
             return
-        work.due = steady_seconds() + LOOK_SECONDS
         family = self._family_of(one)
-        work.held = _held(one, family)
+        work.held, is_half = _held(one, family)
+        work.due = steady_seconds() + (BUSY_SECONDS if is_half else LOOK_SECONDS)
         plan = LeverPlanner(one, family, self._view(), self._policy.actions).plan()
         if plan.finishing or (plan.steps and not plan.is_dry_run):
             work.due = steady_seconds() + BUSY_SECONDS
@@ -561,11 +561,12 @@ class ClusterActor:
             del self._activations[uid]
 
 
-def _held(one: ActorQuarantine, family: WorkloadFamily) -> int:
-    """How many of its pods wait by our hold just now."""
-    return sum(
-        1 for pod in family.pods
-        if pod.lives and hold_stage(pod.tolerations) is not HoldStage.NONE
-        and any(record.quarantine == one.name and record.path == TOLERATIONS
-                for record in pod.records)
-    )  # fmt: skip
+def _held(one: ActorQuarantine, family: WorkloadFamily) -> tuple[int, bool]:
+    """How many of its pods wait by our hold just now, and whether one still needs its end."""
+    stages = [
+        hold_stage(pod.tolerations) for pod in family.pods
+        if pod.lives and any(record.quarantine == one.name and record.path == TOLERATIONS
+                             for record in pod.records)
+    ]  # fmt: skip
+    held = [stage for stage in stages if stage is not HoldStage.NONE]
+    return len(held), HoldStage.ENDLESS in held

@@ -41,7 +41,7 @@ from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, Q
 ACTIVATE: Final = "activate"
 """The word of a quarantine's actions for its own change of state or mode."""
 STOP_APART_SECONDS: Final = 10.0
-SETTLE_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 5.0
 """Until an admission policy has heard of a quarantine for certain."""
 HELD_LEAST: Final = 10
 """A share of a small cluster would be no pod at all."""
