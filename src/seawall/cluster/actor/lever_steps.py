@@ -16,7 +16,6 @@ class RefusalReason(Enum):
     APPROVAL = "approval"
     OBSERVE = "observe"
     LEVER_OFF = "lever off"
-    NOT_BUILT = "not built"
     PROTECTED = "protected"
     NODES = "nodes"
     HOUR = "quarantines per hour"
