@@ -22,10 +22,10 @@ from tests.cluster.acted_scene import (
     without_bookkeeping,
 )
 from tests.cluster.actor_process import (
-    ACTOR_ACCOUNT,
     ADMISSION,
     ActorProcess,
     convict,
+    opted_in,
     set_policy,
 )
 from tests.cluster.api_client import ApiClient, ApiError, Object
@@ -39,7 +39,6 @@ from tests.cluster.foreign_kinds import (
     install_foreign_kinds,
 )
 from tests.cluster.node_pool import NodePool
-from tests.cluster.observer_process import NAMESPACE, RBAC, create
 from tests.cluster.plane_build import version_wanted
 from tests.cluster.refusing_webhook import WORDS, RefusingWebhook
 from tests.cluster.waiting import wait_until
@@ -273,11 +272,13 @@ def test_a_deployment_is_scaled_by_opt_in_and_a_wide_one_by_a_person_only(
     for workload, replicas in (("small", 2), ("wide", 3)):
         pool.deploy(workload, replicas)
     pool.wait_until_running()
-    may_scale(client)
     path = f"/apis/apps/v1/namespaces/{pool.space}/deployments"
     before = without_bookkeeping(client.get(f"{path}/small"))
     small, wide = (convict(client, deployment(pool, one), TWO_NODES) for one in ("small", "wide"))
-    with ActorProcess(slow_plane, tmp_path) as actor:
+    with (
+        opted_in(client, "actor.levers.scaleToZero=true"),
+        ActorProcess(slow_plane, tmp_path) as actor,
+    ):
         until(actor, lambda: client.get(f"{path}/small")["spec"]["replicas"] == 0, 40)
         until(actor, lambda: state(client, wide) == ("Active", "gate"), 40)
         until(actor, lambda: ("suspend", "refused") in results(client, wide), 20)
@@ -288,20 +289,6 @@ def test_a_deployment_is_scaled_by_opt_in_and_a_wide_one_by_a_person_only(
         wait_until(lambda: client.get(f"{path}/small")["spec"]["replicas"] == 2, 20, "back")
         until(actor, lambda: not is_marked(client, f"{path}/small"), 20)
     assert without_bookkeeping(client.get(f"{path}/small")) == before
-
-
-def may_scale(client: ApiClient) -> None:
-    """What the chart's actor.levers.scaleToZero adds."""
-    version, name = "rbac.authorization.k8s.io/v1", "test-actor-scales"
-    rule = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["patch"]}
-    role: Object = {"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}}
-    create(client, f"{RBAC}/clusterroles", {**role, "rules": [rule]})
-    subject = {"kind": "ServiceAccount", "name": ACTOR_ACCOUNT, "namespace": NAMESPACE}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    create(client, f"{RBAC}/clusterrolebindings", {
-        "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": role, "subjects": [subject],
-    })  # fmt: skip
 
 
 def test_two_actors_and_a_killed_one_do_nothing_twice(

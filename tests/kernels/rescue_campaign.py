@@ -59,11 +59,11 @@ ORDERS = f"{API}/rescueorders"
 def drawn(kind: str, seed: int) -> Death:
     """Pace, room and disk by chance."""
     chance = random.Random(f"rescue {kind} {seed}")
-    rate, room = chance.choice((40, 100, 160)), chance.choice((4, 8, 12))
+    rate, room = chance.choice((40, 100, 160)), chance.choice((2, 4, 6))
     mix = chance.choice(MIXES)
     hog = fill(kind, room, rate, limit_mib=1400) if kind != "rings" else fill(kind, room, rate)
-    loads = (*SERVICES, *AT_WORK, *texts(4, 10), hog)
-    return Death(f"{kind}-silence", seed, loads, mix, rate, room, chance.choice((300, 500, 800)))
+    loads = (*SERVICES, *AT_WORK, *texts(4, 14), hog)
+    return Death(f"{kind}-silence", seed, loads, mix, rate, room, chance.choice((200, 300)))
 
 
 class SilentNodes(DyingNodes):
