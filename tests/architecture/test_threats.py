@@ -10,7 +10,10 @@ REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs/threats.md"
 ROW = re.compile(r"^\|(?P<cells>.+)\|$", re.MULTILINE)
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-ADVERSARIES = ["A tenant", "A local user", "Who sends evidence", "A node that is broken"]
+ADVERSARIES = [
+    "A tenant", "A local user", "Who stole an agent's token", "Who stole the actor's token",
+    "Who sends evidence", "A node that is broken",
+]  # fmt: skip
 
 
 def parts() -> dict[str, str]:

@@ -3,10 +3,13 @@
 import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
 from tests.cluster.api_client import ApiClient, Object
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.helm_build import build
 from tests.cluster.observer_process import (
     NAMESPACE,
     RBAC,
@@ -14,7 +17,7 @@ from tests.cluster.observer_process import (
     create,
     ready_for_observers,
 )
-from tests.cluster.rendered_manifests import ACTOR, documents
+from tests.cluster.rendered_manifests import ACTOR, MUTATING, documents, template
 
 from seawall.cluster.kube.kube_client import ClusterAccess, KubeClient, KubeProblem
 from seawall.cluster.objects.api_group import (
@@ -130,3 +133,29 @@ class ActorProcess(ObserverProcess):
 
     def command(self, *more: str) -> list[str]:
         return super().command("--act", *more)
+
+
+@contextlib.contextmanager
+def opted_in(client: ApiClient, *values: str) -> Iterator[None]:
+    """Rights and fences as the chart renders them with these values, for as long as this lasts."""
+    arguments = [word for value in values for word in ("--set", value)]
+    whole = template(build(), "--set", "actor.enabled=true", "--api-versions", MUTATING, *arguments)
+    wanted = [one for one in yaml.safe_load_all(whole) if one is not None]
+    _patch(client, wanted)
+    time.sleep(2)  # until the API server's own watches have heard of it
+    try:
+        yield
+    finally:
+        _patch(client, documents(ACTOR))
+
+
+def _patch(client: ApiClient, wanted: list[Object]) -> None:
+    for one in wanted:
+        name = one["metadata"]["name"]
+        if not name.startswith(ACTOR_ACCOUNT):
+            continue
+        if one["kind"] == "ClusterRole":
+            client.patch(f"{PLACES['ClusterRole']}/{name}", {"rules": one["rules"]})
+        elif one["kind"] == "ValidatingAdmissionPolicy":
+            path = f"{ADMISSION}/validatingadmissionpolicies/{name}"
+            client.patch(path, {"spec": one["spec"]})

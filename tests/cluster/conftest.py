@@ -79,8 +79,9 @@ def slow_plane(program: Path, kwok: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def pool(slow_plane: ControlPlane) -> Iterator[NodePool]:
-    with slow_plane.client() as client, KwokNodes(slow_plane) as nodes, InForceWriter(slow_plane):
+    with slow_plane.client() as client, KwokNodes(slow_plane) as nodes:
         ready_for_actors(client)
         pool = NodePool(client, nodes, f"pool-{uuid.uuid4().hex[:4]}", 8)
-        yield pool
+        with InForceWriter(slow_plane):  # it looks for its map once a minute
+            yield pool
         client.delete(f"/api/v1/namespaces/{pool.space}")

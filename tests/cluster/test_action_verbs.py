@@ -157,7 +157,7 @@ def test_a_persons_quarantine_is_made_told_and_taken_back(
     assert ("QuarantineStarted", "WorkloadQuarantine") in told(client, "default")
     assert lasting(client.get(path)) == lasting(before), "the verb itself touches no workload"
     shown = desk("suspects")
-    assert "active" in shown.words
+    assert "ACTIVE" in shown.words
     ended = desk("release", f"{space}/trainer", "--reason", "it was the network")
     assert ended.status == 0
     [one] = quarantine_objects(client)

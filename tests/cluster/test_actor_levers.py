@@ -1,7 +1,6 @@
 """The owners' own switches, living copies, and what stops a lever: on a real control plane."""
 
 import contextlib
-import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,10 +22,10 @@ from tests.cluster.acted_scene import (
     without_bookkeeping,
 )
 from tests.cluster.actor_process import (
-    ACTOR_ACCOUNT,
     ADMISSION,
     ActorProcess,
     convict,
+    opted_in,
     set_policy,
 )
 from tests.cluster.api_client import ApiClient, ApiError, Object
@@ -40,13 +39,13 @@ from tests.cluster.foreign_kinds import (
     install_foreign_kinds,
 )
 from tests.cluster.node_pool import NodePool
-from tests.cluster.observer_process import NAMESPACE, RBAC, create
 from tests.cluster.plane_build import version_wanted
 from tests.cluster.refusing_webhook import WORDS, RefusingWebhook
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods, runs
 
 from seawall.cluster.objects.api_group import QUARANTINE_GATE
+from seawall.cluster.objects.api_time import time_seconds
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
@@ -111,11 +110,7 @@ def test_an_owner_is_stopped_by_its_own_switch_and_given_back(
         wait_until(lambda: ("suspend", "done") in results(client, name), 10, "written down")
         until(actor, lambda: "WorkloadSuspended" in event_reasons(client, pool.space), 10)
         release(client, name)
-        until(
-            actor,
-            lambda: CHANGES_ANNOTATION not in client.get(path)["metadata"].get("annotations", {}),
-            20,
-        )
+        until(actor, lambda: not is_marked(client, path), 20)
     after = without_bookkeeping(client.get(path))
     for one in (before, after):  # of the core: which Job's controller made which pods
         one["metadata"].get("annotations", {}).pop("batch.kubernetes.io/job-tracking", None)
@@ -225,9 +220,8 @@ def test_living_copies_go_one_after_the_other_while_new_ones_wait_at_the_gate(
         until(actor, lambda: state(client, name) == ("Active", "gate"), 30)
         until(actor, lambda: pool.running("hog") == 0, 60)
         writes = foreign_writes(audit, mark, actor.user, pool.space)
-        first, second = (dt.datetime.fromisoformat(one.time[:19]) for one in writes
-                         if one.verb == "delete")  # fmt: skip
-        assert (second - first).total_seconds() >= 9
+        first, second = (time_seconds(one.time) for one in writes if one.verb == "delete")
+        assert second - first >= 9
         wait_until(lambda: sum(map(gated, pods(client, pool.space, "hog"))) == 2, 20, "they wait")
         assert pool.running("web") == 2
         release(client, name)
@@ -278,11 +272,13 @@ def test_a_deployment_is_scaled_by_opt_in_and_a_wide_one_by_a_person_only(
     for workload, replicas in (("small", 2), ("wide", 3)):
         pool.deploy(workload, replicas)
     pool.wait_until_running()
-    may_scale(client)
     path = f"/apis/apps/v1/namespaces/{pool.space}/deployments"
     before = without_bookkeeping(client.get(f"{path}/small"))
     small, wide = (convict(client, deployment(pool, one), TWO_NODES) for one in ("small", "wide"))
-    with ActorProcess(slow_plane, tmp_path) as actor:
+    with (
+        opted_in(client, "actor.levers.scaleToZero=true"),
+        ActorProcess(slow_plane, tmp_path) as actor,
+    ):
         until(actor, lambda: client.get(f"{path}/small")["spec"]["replicas"] == 0, 40)
         until(actor, lambda: state(client, wide) == ("Active", "gate"), 40)
         until(actor, lambda: ("suspend", "refused") in results(client, wide), 20)
@@ -293,20 +289,6 @@ def test_a_deployment_is_scaled_by_opt_in_and_a_wide_one_by_a_person_only(
         wait_until(lambda: client.get(f"{path}/small")["spec"]["replicas"] == 2, 20, "back")
         until(actor, lambda: not is_marked(client, f"{path}/small"), 20)
     assert without_bookkeeping(client.get(f"{path}/small")) == before
-
-
-def may_scale(client: ApiClient) -> None:
-    """What the chart's actor.levers.scaleToZero adds."""
-    version, name = "rbac.authorization.k8s.io/v1", "test-actor-scales"
-    rule = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["patch"]}
-    role: Object = {"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}}
-    create(client, f"{RBAC}/clusterroles", {**role, "rules": [rule]})
-    subject = {"kind": "ServiceAccount", "name": ACTOR_ACCOUNT, "namespace": NAMESPACE}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    create(client, f"{RBAC}/clusterrolebindings", {
-        "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": role, "subjects": [subject],
-    })  # fmt: skip
 
 
 def test_two_actors_and_a_killed_one_do_nothing_twice(

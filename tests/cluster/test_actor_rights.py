@@ -336,7 +336,16 @@ def test_it_makes_a_quarantine_active_and_ends_it(
     actor.patch(path, {"metadata": marks, "spec": {"state": "Active", "mode": "suspend"}})
     actor.patch(path, {"spec": {"mode": "gate", "expiresAt": quarantined.in_days(0.5)}})
     action = {"lever": "gate", "at": "2026-11-29T01:02:03Z", "result": "done"}
-    actor.patch(f"{path}/status", {"status": {"actions": [action], "canary": {"pod": "a"}}})
+    actor.patch(
+        f"{path}/status",
+        {
+            "status": {
+                "actions": [action],
+                "canary": {"pod": "a"},
+                "pods": [{"uid": "u", "node": "a"}],
+            }
+        },
+    )
     for state in ("Canary", "Released"):
         actor.patch(path, {"spec": {"state": state}})
     assert admin.get(path)["status"]["actions"] == [action]
@@ -579,7 +588,7 @@ def test_no_quarantine_is_made_widened_or_deleted(
         admin.patch(f"{path}/status", {"status": status})
         assert "convicted of two nodes" in refused(actor, "PATCH", path, active)
     for status in ({"verdict": "inseparable"}, {"nodes": ["a", "b"]}, {"scoreLog10": 9.0}):
-        assert "actions and canary only" in refused(
+        assert "actions, canary and pods only" in refused(
             actor, "PATCH", f"{path}/status", {"status": status}
         )
     refused(actor, "PATCH", f"{path}/status", {"status": {"approvedBy": "ada"}})

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.api_client import ApiClient
+from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.kwok_nodes import KwokNodes
+from tests.cluster.observed_cluster import assert_only_own_objects
 from tests.cluster.observer_process import (
     NAMESPACE,
     RBAC,
@@ -13,7 +16,7 @@ from tests.cluster.observer_process import (
     ready_for_observers,
     watched_for_a_month,
 )
-from tests.cluster.quarantined import QUARANTINES, quarantine
+from tests.cluster.quarantined import LABEL, QUARANTINES, pod, quarantine, service_account
 from tests.cluster.rendered_manifests import ACTOR, documents
 from tests.cluster.waiting import wait_until
 
@@ -54,18 +57,32 @@ def test_the_observer_keeps_it_through_all_states_and_a_new_leader(
         wait_until(lambda: stands() == {}, 10, "none is left")
 
 
-def test_without_an_actor_there_is_none_and_nothing_is_made(
-    plane: ControlPlane, client: ApiClient, tmp_path: Path
-) -> None:
+def test_without_an_actor_a_quarantine_is_a_remark(
+    plane: ControlPlane, client: ApiClient, nodes: KwokNodes, space: str, audit: AuditLog,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """Its pods are made, scheduled and run on; the observer writes its own objects and no map."""
     ready_for_observers(client)
     watched_for_a_month(client)
     client.delete(MAPS, labelSelector="app.kubernetes.io/name=seawall-actor")
-    match = {"namespace": "ml", "generateNamePrefix": "hog-"}
-    client.create(QUARANTINES, quarantine("hog", match, state="Active", mode="gate"))
+    nodes.add(2)
+    service_account(client, space, "trainer")
+    for mode in ("gate", "suspend", "probation"):
+        match = {"namespace": space, "generateNamePrefix": "hog-"}
+        client.create(QUARANTINES, quarantine(f"hog-{mode}", match, mode=mode))
+    mark = audit.mark()
     with ObserverProcess(plane, tmp_path) as observer:
         wait_until(observer.leads, 30, "it leads")
-        wait_until(lambda: "again in" in observer.log() or watched(client), 20, "it goes on")
+        made = client.create(f"/api/v1/namespaces/{space}/pods", pod(space))
+        path = f"/api/v1/namespaces/{space}/pods/{made['metadata']['name']}"
+        wait_until(lambda: client.get(path)["status"].get("phase") == "Running", 30, "it runs")
+        wait_until(lambda: watched(client), 20, f"it goes on\n{observer.log()}")
         assert "again in" not in observer.log(), observer.log()
+        found = client.get(path)
+        assert not found["spec"].get("schedulingGates")
+        assert "nodeSelector" not in found["spec"]
+        assert not {LABEL, "deletionTimestamp"} & {*found["metadata"], *found["metadata"]["labels"]}
+        assert_only_own_objects(audit, mark, observer.user)
     names = [one["metadata"]["name"] for one in client.items(MAPS)]
     assert "seawall-in-force" not in names
 

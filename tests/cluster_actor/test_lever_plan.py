@@ -275,7 +275,7 @@ def test_living_copies_go_one_each_ten_seconds_the_oldest_first() -> None:
     before = QuarantineAction("stopCopies", "Pod", "ml", "hog-0", "pod-0", NOW - 9, "done")
     waiting = quarantine(ACTIVE, QuarantineMode.GATE, actor=ActorStatus((before,)))
     assert deleted(waiting, of) == []
-    fresh = quarantine(ACTIVE, QuarantineMode.GATE, mode_seconds=NOW - 5)
+    fresh = quarantine(ACTIVE, QuarantineMode.GATE, mode_seconds=NOW - 3)
     assert deleted(fresh, of) == [], "admission has not heard of it for certain"
     assert deleted(HOLDING, of) == [], "without a gate another one starts"
     assert deleted(GATED, of, auto(levers=LEVERS_BY_DEFAULT - {ActionLever.STOP_COPIES})) == []
@@ -320,6 +320,18 @@ def test_a_dry_run_plans_the_levers_as_if_it_were_active() -> None:
     assert reasons(answer) == {RefusalReason.APPROVAL}, "and says what would be missing"
 
 
-def test_probation_is_refused_by_name() -> None:
-    answer = plan(quarantine(ACTIVE, QuarantineMode.PROBATION))
+def test_on_probation_copies_without_a_guard_go_and_those_with_one_stay() -> None:
+    one = quarantine(ACTIVE, QuarantineMode.PROBATION)
+    of = family(pod(1, "guarded"), pod(2, "bare"))
+    view = cluster(enforcing_nodes=frozenset({"guarded"}))
+    (step,) = plan(one, of, view).steps
+    assert isinstance(step, DeleteStep)
+    assert step.name == "hog-2"
+    assert reasons(plan(one, family(pod(1, "a")))) == {RefusalReason.UNSEEN}
+    off = auto(levers=LEVERS_BY_DEFAULT - {ActionLever.PROBATION})
+    assert reasons(plan(one, view=view, actions=off)) == {RefusalReason.LEVER_OFF}
+
+
+def test_the_canary_is_refused_by_name() -> None:
+    answer = plan(quarantine(QuarantineState.CANARY, QuarantineMode.GATE))
     assert reasons(answer) == {RefusalReason.NOT_BUILT}

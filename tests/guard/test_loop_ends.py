@@ -44,7 +44,8 @@ class Scene:
             teller=self.part("teller", event=self.said.append, failures=Failures()),
             sense=self.part("sense"),
             recorder=self.part("recorder"), observer=self.part("observer"),
-            self_test=self.part("self_test"), aide=self.part("aide"), notify=self.part("notify"),
+            self_test=self.part("self_test"), notify=self.part("notify"),
+            aide=self.part("aide", take=lambda *_, **__: None),
             config_watch=self.part("config_watch"),
         )  # fmt: skip
         parts._replace = lambda **_: parts

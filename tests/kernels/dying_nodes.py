@@ -196,7 +196,7 @@ class DyingNodes:
                 machine.wait_for("lease renewed: 200", READY_SECONDS)
                 # As a kubelet does it: while it booted the node was taken for a silent one.
                 client.patch(f"/api/v1/nodes/{death.node}/status",
-                             {"status": {"conditions": [ready()]}}, STRATEGIC)  # fmt: skip
+                             {"status": {"conditions": [ready(0.0)]}}, STRATEGIC)  # fmt: skip
                 machine.wait_for("=== go", READY_SECONDS)
                 ended, at, not_ready = follow(machine, death, client, folder / "monitor")
             except TimeoutError:

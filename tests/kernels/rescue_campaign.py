@@ -44,7 +44,7 @@ from tests.kernels.guard_boots import say
 from tests.kernels.guard_campaign import commit, read_journal
 from tests.kernels.guard_scenarios import AT_WORK, SERVICES, Mix, fill
 from tests.kernels.guard_scenarios import programs as texts
-from tests.kernels.power_cut_node import Node
+from tests.kernels.power_cut_node import Node, empty_ext4
 
 KINDS = ("rings", "anonymous", "both")
 MIXES: tuple[Mix, ...] = ("all burstable", "hog guaranteed")
@@ -59,11 +59,11 @@ ORDERS = f"{API}/rescueorders"
 def drawn(kind: str, seed: int) -> Death:
     """Pace, room and disk by chance."""
     chance = random.Random(f"rescue {kind} {seed}")
-    rate, room = chance.choice((40, 100, 160)), chance.choice((4, 8, 12))
+    rate, room = chance.choice((40, 100, 160)), chance.choice((2, 4, 6))
     mix = chance.choice(MIXES)
     hog = fill(kind, room, rate, limit_mib=1400) if kind != "rings" else fill(kind, room, rate)
-    loads = (*SERVICES, *AT_WORK, *texts(4, 10), hog)
-    return Death(f"{kind}-silence", seed, loads, mix, rate, room, chance.choice((300, 500, 800)))
+    loads = (*SERVICES, *AT_WORK, *texts(4, 14), hog)
+    return Death(f"{kind}-silence", seed, loads, mix, rate, room, chance.choice((200, 300)))
 
 
 class SilentNodes(DyingNodes):
@@ -79,6 +79,7 @@ class SilentNodes(DyingNodes):
             self.plane.client() as client,
             registered(client, death.node),
         ):
+            (Path(name) / "box.ext4").write_bytes(empty_ext4(Path(name)))
             token = token_of(client, SPACE, death.node)
             script, files = self.job_of(death), self.files_of(death, token)
             with self.booted(death, Path(name), script, files) as machine:
@@ -102,7 +103,7 @@ class SilentNodes(DyingNodes):
         try:
             machine.wait_for("lease renewed: 200", READY_SECONDS)
             client.patch(f"/api/v1/nodes/{death.node}/status",
-                         {"status": {"conditions": [ready()]}}, STRATEGIC)  # fmt: skip
+                         {"status": {"conditions": [ready(0.0)]}}, STRATEGIC)  # fmt: skip
             machine.wait_for("=== go", READY_SECONDS)
         except TimeoutError:
             return {"ended": "not begun"}

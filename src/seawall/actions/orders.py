@@ -44,8 +44,8 @@ class Order(NamedTuple):
     step: Step
     target: Target
     why: str
-    """A code: ``node_short``, ``over_limit``, ``stuck_at_limit``, ``suspected`` (it stands still
-    until it is known), ``undo``, ``self_test``."""
+    """A code: ``node_short``, ``over_limit``, ``stuck_at_limit``, ``quarantined``, ``suspected``
+    (it stands still until it is known), ``undo``, ``self_test``."""
     predicted_bytes: int = 0
     """What should come back."""
     limit_bytes: int | None = None

@@ -22,6 +22,7 @@ rivals               scope: ``{rivals: [words]}``
 config               path: ``{settings: text}``, or ``{problem}``; ``is_busy`` beside it:
                      another one still runs, and answers too; ``mode`` beside either: what a
                      line of the file says in plain, whoever understands the rest
+quarantine           path: ``{found: the list, problem}``
 watcher              number of the pair whose end it gets, in the place of those before: no
                      answer
 recorder             number, path, size: likewise
@@ -45,7 +46,7 @@ from typing import Any, Final
 from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES, RECEIVED
 
 _KINDS: Final = frozenset({"self_test_child", "run", "hook", "termination_message", "textfile",
-                    "rivals", "config", "ping", "hold", "kmsg"})  # fmt: skip
+                    "rivals", "config", "ping", "hold", "kmsg", "quarantine"})  # fmt: skip
 _ONCE: Final = frozenset({"run", "hook", "termination_message", "kmsg"})
 """Each is a thing of its own: that a later one was done says nothing of it."""
 _ANSWERS_MOST: Final = 32

@@ -16,6 +16,7 @@ from seawall.guard.handover import GuardHandover
 from seawall.guard.judge.stuck import may_be_stuck
 from seawall.guard.loop_parts import LoopParts, hands_scope
 from seawall.guard.order_files import OrderFiles
+from seawall.guard.quarantine_desk import KEPT_LIST, QuarantineDesk
 from seawall.guard.recorder_life import RecorderLife
 from seawall.guard.reload import Reload, read
 from seawall.guard.renewal import Renewal
@@ -61,6 +62,7 @@ class Loop:
         """As the file says."""
         self.order_files = OrderFiles(handed.folder)
         self._desk = RescueDesk()
+        self._quarantine = QuarantineDesk()
         self.judge = parts.judge
         self._signals = told
         self._reload = Reload(parts, handed.config_path)
@@ -91,6 +93,7 @@ class Loop:
         teller = self.parts.teller
         if not self.handed.other_guard_pid:
             self.order_files.prepare()
+            self.parts.aide.send({"do": "quarantine", "path": KEPT_LIST})
         teller.event(words)
         for text in notes:
             teller.event(text)
@@ -129,13 +132,16 @@ class Loop:
         parts.sense.detail_all(wanted)
         verdict = judge.step(node, groups)
         self._desk.look(now, judge.state())
+        is_own = verdict is not None
         if verdict is None:
             verdict = self._desk.step(
                 node, groups, judge, self.settings, self.handed.boot_id,
                 self.order_files.brake_path,
             )  # fmt: skip
-        elif self.settings.mode == "observe":
+        if is_own and verdict is not None and self.settings.mode == "observe":
             self._desk.hear(verdict, now)
+        if verdict is None:
+            verdict = self._quarantine.step(node, groups, judge)
         self._tell_short(is_short=judge.state() in _SHORT)
         outcomes = self._act(verdict, node) if verdict is not None else []
         parts.hands.tend(now)
@@ -193,6 +199,11 @@ class Loop:
             )  # fmt: skip
         if files.is_order_new:
             self._desk.take(files, now)
+        if files.is_list_new:
+            self._quarantine.take(files)
+        kept = self.parts.aide.take("quarantine", is_ready=False)
+        if kept is not None and (why := self._quarantine.take_kept(kept)):
+            self.parts.teller.event(why)
 
     # --- telling ------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.actions.orders import Order, Outcome
 
-Trigger: TypeAlias = Literal["node_short", "over_limit", "stuck_at_limit"]
-TRIGGERS: Final = ("node_short", "over_limit", "stuck_at_limit")
+Trigger: TypeAlias = Literal["node_short", "over_limit", "stuck_at_limit", "quarantined"]
+TRIGGERS: Final = ("node_short", "over_limit", "stuck_at_limit", "quarantined")
 POLICY_IS_REPORT: Final = 'the policy is "report"'
 NOT_OPTED_IN: Final = "over_limit_opt_in does not name it"
 """So ``refused`` begins where nothing was wanted but the report."""

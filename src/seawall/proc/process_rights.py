@@ -68,6 +68,7 @@ JOBS: dict[str, Mapping[int, str]] = {
         cap.SYS_PTRACE: "files of the host, by /proc/1/root",
     },
     "kmsg": {},
+    "quarantine": {},
 }
 """Children of the helper.  Not here: the owner's own command, which has all that the guard was
 given, and companions, which give up by themselves.

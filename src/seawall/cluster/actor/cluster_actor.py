@@ -28,6 +28,7 @@ from seawall.cluster.actor.family_view import (
 from seawall.cluster.actor.lever_executor import LeverExecutor, written_status
 from seawall.cluster.actor.lever_plan import LeverPlanner, held_pods_most, quarantines_left
 from seawall.cluster.actor.lever_steps import LeverPlan, StateStep
+from seawall.cluster.actor.node_levers import NodeLevers
 from seawall.cluster.actor.pod_hold import HoldStage, hold_stage
 from seawall.cluster.actor.quarantine_undo import QuarantineUndo
 from seawall.cluster.actor.quarantine_view import actor_quarantine
@@ -50,6 +51,7 @@ from seawall.cluster.objects.action_levers import ActionApproval, ActionLever
 from seawall.cluster.objects.api_group import (
     ACTOR_MANAGER,
     CLUSTER_POLICY,
+    NODE_REPORT,
     POLICY_NAME,
     WORKLOAD_QUARANTINE,
     CustomKind,
@@ -125,6 +127,7 @@ class ClusterActor:
         self._reader = FamilyReader(client)
         self._undo = QuarantineUndo(client, metrics, self._events.append)
         self._executor = LeverExecutor(client, metrics, self._events.append, self._silent_since)
+        self._node_levers = NodeLevers(client, metrics, self._events.append)
         self._storm, self._errors = SilenceStorm(), ApiErrors()
         self._tripped: dict[str, float] = {}
         self._tripped_why: dict[str, str] = {}
@@ -146,6 +149,7 @@ class ClusterActor:
         """Until ``stop``; the lease is given back."""
         takers: Mapping[CustomKind, Callable[[ObjectEvent[Object]], None]] = {
             CLUSTER_POLICY: self._take_policy, WORKLOAD_QUARANTINE: self._take_quarantine,
+            NODE_REPORT: self._node_levers.take_report,
         }  # fmt: skip
         for kind, taker in takers.items():
             watch = CustomWatch(self._client, path_of(kind), self._sink(taker))
@@ -354,6 +358,7 @@ class ClusterActor:
         self._client.fence = lambda: self._lease.holds(term)
         if term != self._term:
             self._term, self._told_brakes, self._sweep_at = term, None, 0.0
+            self._node_levers.forget()
             self._work = {name: replace(work, due=0.0) for name, work in self._work.items()}
             LOG.info("leads: %d quarantines, %d nodes", len(self._quarantines), len(self._nodes))
         if steady_seconds() < self._retry.due:
@@ -375,8 +380,11 @@ class ClusterActor:
         has_nodes = self._node_watch is not None and self._node_watch.is_synced
         if has_nodes and all(self._is_synced(kind) for kind in self._custom):
             self._count_pods()
+            self._look_at_brakes(now)  # the lists may have ended since
             for name in list(self._quarantines):
                 self._look(name)
+            quarantines = self._quarantines.values()
+            self._node_levers.act(self._nodes, quarantines, self._policy.actions, self._view())
             self._tell_brakes(now)
         self._write_events()
 
@@ -392,6 +400,7 @@ class ClusterActor:
             silent_nodes=frozenset(
                 name for name, row in self._nodes.items() if row.ready == "Unknown"
             ),
+            enforcing_nodes=self._node_levers.enforcing(self._nodes),
             held_pods=sum(work.held for work in self._work.values()), pods=self._pods,
             activations=tuple(self._activations.values()), tripped=self._tripped_why,
             protected_namespaces=frozenset((*self._policy.protected_namespaces,
@@ -419,9 +428,9 @@ class ClusterActor:
             if one.object.state in _LIVE:
                 self._release(one)
             return
-        work.due = steady_seconds() + LOOK_SECONDS
         family = self._family_of(one)
-        work.held = _held(one, family)
+        work.held, is_half = _held(one, family)
+        work.due = steady_seconds() + (BUSY_SECONDS if is_half else LOOK_SECONDS)
         plan = LeverPlanner(one, family, self._view(), self._policy.actions).plan()
         if plan.finishing or (plan.steps and not plan.is_dry_run):
             work.due = steady_seconds() + BUSY_SECONDS
@@ -561,11 +570,12 @@ class ClusterActor:
             del self._activations[uid]
 
 
-def _held(one: ActorQuarantine, family: WorkloadFamily) -> int:
-    """How many of its pods wait by our hold just now."""
-    return sum(
-        1 for pod in family.pods
-        if pod.lives and hold_stage(pod.tolerations) is not HoldStage.NONE
-        and any(record.quarantine == one.name and record.path == TOLERATIONS
-                for record in pod.records)
-    )  # fmt: skip
+def _held(one: ActorQuarantine, family: WorkloadFamily) -> tuple[int, bool]:
+    """How many of its pods wait by our hold just now, and whether one still needs its end."""
+    stages = [
+        hold_stage(pod.tolerations) for pod in family.pods
+        if pod.lives and any(record.quarantine == one.name and record.path == TOLERATIONS
+                             for record in pod.records)
+    ]  # fmt: skip
+    held = [stage for stage in stages if stage is not HoldStage.NONE]
+    return len(held), HoldStage.ENDLESS in held

@@ -40,8 +40,9 @@ from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, Q
 
 ACTIVATE: Final = "activate"
 """The word of a quarantine's actions for its own change of state or mode."""
+CANARY: Final = "canary"
 STOP_APART_SECONDS: Final = 10.0
-SETTLE_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 5.0
 """Until an admission policy has heard of a quarantine for certain."""
 HELD_LEAST: Final = 10
 """A share of a small cluster would be no pod at all."""
@@ -54,7 +55,7 @@ _RANK: Final = {
     QuarantineMode.TELL: 0, QuarantineMode.HOLD: 1, QuarantineMode.PROBATION: 2,
     QuarantineMode.GATE: 3, QuarantineMode.SUSPEND: 4,
 }  # fmt: skip
-_STOPPING: Final = (QuarantineMode.GATE, QuarantineMode.SUSPEND)
+_STOPPING: Final = (QuarantineMode.GATE, QuarantineMode.SUSPEND, QuarantineMode.PROBATION)
 _LASTING: Final = (ActionResult.DONE.value, ActionResult.REVERTED.value)
 
 
@@ -212,9 +213,10 @@ class LeverPlanner:
         steps: list[LeverStep] = []
         if mode is QuarantineMode.TELL:
             return steps
+        if self._one.object.state is QuarantineState.CANARY:
+            self._refuse(CANARY, RefusalReason.NOT_BUILT, "the canary is not built: as in Active")
         if mode is QuarantineMode.PROBATION:
-            self._refuse(ActionLever.PROBATION.value, RefusalReason.NOT_BUILT,
-                         "the actor's part of probation is not built")  # fmt: skip
+            self._look_at_probation()
         if mode is QuarantineMode.GATE and ActionLever.GATE not in self._levers:
             self._refuse(ActionLever.GATE.value, RefusalReason.LEVER_OFF, "it is switched off here")
         steps += self._holds()
@@ -223,6 +225,15 @@ class LeverPlanner:
         if mode in _STOPPING:
             steps += self._deletions(mode)
         return steps
+
+    def _look_at_probation(self) -> None:
+        """New pods wait until a node is known whose guard enforces; that is said."""
+        lever = ActionLever.PROBATION
+        if lever not in self._levers:
+            self._refuse(lever.value, RefusalReason.LEVER_OFF, "it is switched off here")
+        elif not self._cluster.enforcing_nodes:
+            words = "of no node it is known that its guard enforces: new pods wait"
+            self._refuse(lever.value, RefusalReason.UNSEEN, words)
 
     def _holds(self) -> list[LeverStep]:
         """Of pods on silent nodes, as many as may be."""
@@ -298,6 +309,8 @@ class LeverPlanner:
     def _deletions(self, mode: QuarantineMode) -> list[LeverStep]:
         """One at a time, the oldest first, and only while no new one can take its place."""
         silent = self._cluster.silent_nodes
+        if mode is QuarantineMode.PROBATION:
+            silent |= self._cluster.enforcing_nodes  # what runs there may stay
         living = [one for one in self._family.pods
                   if one.lives and one.node and one.node not in silent]  # fmt: skip
         lever = ActionLever.STOP_COPIES

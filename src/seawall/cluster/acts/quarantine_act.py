@@ -8,6 +8,7 @@ from seawall.cluster.acts.act_desk import ActDesk
 from seawall.cluster.acts.act_events import PODS_MOST, ActEvent, quarantine_event
 from seawall.cluster.acts.cluster_state import (
     actor_state,
+    observer_state,
     policy_of,
     quarantine_named,
     quarantines,
@@ -254,7 +255,7 @@ class _Outlook:
         self._desk, self._policy, self._mode, self._kind = desk, policy, mode, kind
         self._pods, self._nodes = pods, nodes
         self._namespace = namespace
-        self._actor = actor_state(desk)
+        self._actor, self._observer = actor_state(desk), observer_state(desk)
         self._levers = policy.actions.levers_in(namespace)
         switch = ActionLever.SCALE_TO_ZERO if kind in SCALED else ActionLever.SUSPEND
         has_switch = changeable_kind(kind) is not None and kind != "Pod"
@@ -287,6 +288,8 @@ class _Outlook:
             yield "the actor only tells what it would do (spec.actions.dryRun of the policy)"
         elif actions.approval_in(self._namespace) is ActionApproval.OBSERVE:
             yield f"the policy says observe for {self._namespace}: the actor does nothing"
+        if self._actor.state == "acts" and self._observer.state == "nobody":
+            yield f"{self._observer.words}: the actor's fences hear of it from that alone"
         yield from self._by_mode()
 
     def _by_mode(self) -> Iterator[str]:

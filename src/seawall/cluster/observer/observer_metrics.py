@@ -61,6 +61,13 @@ class WatchNumbers(Collector):
         yield family
 
 
+def _expiry(registry: CollectorRegistry) -> Gauge:
+    return Gauge(
+        "seawall_quarantine_expiry_timestamp_seconds",
+        "When a quarantine that is in force ends by itself.", _WORKLOAD, registry=registry,
+    )  # fmt: skip
+
+
 class ObserverMetrics:
     """All of them; may be written by one thread and read by another."""
 
@@ -102,10 +109,7 @@ class ObserverMetrics:
         self._quarantines = Gauge(
             "seawall_quarantines", "WorkloadQuarantine objects.", ["state"], registry=registry
         )
-        self._expiry = Gauge(
-            "seawall_quarantine_expiry_timestamp_seconds",
-            "When a quarantine that is in force ends by itself.", _WORKLOAD, registry=registry,
-        )  # fmt: skip
+        self._expiry = _expiry(registry)
         self.name_seconds = Histogram(
             "seawall_death_to_name_seconds",
             "From a death that is visible to the workload that is named.",
@@ -122,10 +126,10 @@ class ObserverMetrics:
             "seawall_death_requests", "Requests that one death cost.",
             buckets=(2, 5, 10, 20, 30, 45), registry=registry,
         )  # fmt: skip
-        build = Gauge("seawall_build_info", "Always 1.", ["version"], registry=registry)
-        build.labels(VERSION).set(1)
         for state in QuarantineState:
             self._quarantines.labels(state.value).set(0)
+        build = Gauge("seawall_build_info", "Always 1.", ["version"], registry=registry)
+        build.labels(VERSION).set(1)
 
     def show_incidents(self, sizes: Mapping[IncidentSize, int]) -> None:
         """As they stand in the cluster."""

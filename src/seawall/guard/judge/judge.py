@@ -22,6 +22,7 @@ from seawall.guard.judge.evidence import given_back_since, promised_to
 from seawall.guard.judge.node_short import judge_low, judge_short
 from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.proof import LEAST_GROWTH
+from seawall.guard.judge.quarantined import judge_quarantined
 from seawall.guard.judge.rescue import RescueAnswer, RescueRequest, judge_rescue
 from seawall.guard.judge.shortage import HURRY_GROWTH, HURRY_SECONDS, judge_shortage
 from seawall.guard.judge.stuck import in_turn, is_candidate
@@ -202,6 +203,12 @@ class Judge:
     def rescue(self, node: Node, groups: Mapping[str, Group], wish: RescueRequest) -> RescueAnswer:
         """After ``step`` of the same tick, where that had no verdict."""
         return judge_rescue(self._mind, node, groups, wish)
+
+    def quarantine(
+        self, node: Node, groups: Mapping[str, Group], pods: Mapping[str, str]
+    ) -> Verdict | None:  # fmt: skip
+        """Where nothing else is decided in this tick; ``pods``: uid to quarantine."""
+        return judge_quarantined(self._mind, node, groups, pods)
 
     def refuse(self, node: Node, why: str, sentence: str) -> Verdict:
         """A decision that somebody asked for and nobody takes."""

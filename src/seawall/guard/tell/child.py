@@ -19,6 +19,7 @@ LIMITS: Final = {
     "textfile": (1, 20.0),
     "rivals": (1, 20.0),
     "config": (1, 20.0),
+    "quarantine": (1, 20.0),
     "watcher": (8, float("inf")),
     "recorder": (8, float("inf")),
     "kmsg": (8, 20.0),

@@ -25,6 +25,7 @@ from typing import Any, Final, NoReturn
 
 from seawall import resident_files
 from seawall.guard.config_watch import watch_way
+from seawall.guard.order_files import QUARANTINE_MOST_BYTES, read_object
 from seawall.guard.tell import kill_command, rivals, self_test_child, termination, textfile
 from seawall.guard.tell.child import COMMANDS, COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
@@ -72,6 +73,8 @@ class Errands:
             return lambda: textfile.write(request)
         if what == "rivals":
             return lambda: {"rivals": rivals.find(self.proc, request.get("scope", ()))}
+        if what == "quarantine":
+            return lambda: kept_list(str(request.get("path")))
         if what == "kmsg":
             return lambda: kmsg(request, self.kmsg)
         return None
@@ -358,3 +361,15 @@ def kmsg(request: dict[str, Any], path: str) -> dict[str, Any]:
     except OSError as error:
         return {"problem": f"{path}: {error.strerror}"}
     return {"problem": ""}
+
+
+def kept_list(path: str) -> dict[str, Any]:
+    """The node's list of pods in quarantine, as the agent left it on the disk."""
+    try:
+        return {"found": read_object(path, QUARANTINE_MOST_BYTES), "problem": ""}
+    except FileNotFoundError:
+        return {"problem": ""}
+    except OSError as error:
+        return {"problem": f"{path} is not read: {error.strerror}"}
+    except ValueError as error:
+        return {"problem": f"{path} is ignored: {error}"}
