@@ -14,7 +14,16 @@ from tests.agent.pages import HERE, MIB, Pages
 from tests.agent.test_last_death import Film
 from tests.architecture.manifest import PACKAGING
 from tests.cluster import account_rights, custom_resources, helm_build
-from tests.cluster.rendered_manifests import CHART, FOLDER, NAMESPACE, documents, stale
+from tests.cluster.rendered_manifests import (
+    ACTOR,
+    ACTOR_FILE,
+    CHART,
+    FOLDER,
+    MUTATING_FILE,
+    NAMESPACE,
+    documents,
+    stale,
+)
 from tests.cluster_observer.test_cluster_objects import READERS
 from tests.guard.telling import group
 
@@ -26,11 +35,20 @@ from seawall.cluster.objects import api_group
 from seawall.version import VERSION
 
 ACCOUNTS = {"seawall-guard", "seawall-agent", "seawall-observer"}
+OPERATOR = "seawall-operator"
+"""A ClusterRole for people, whom a verb of theirs has to be allowed."""
+ACTORS = "request.userInfo.username == 'system:serviceaccount:seawall:seawall-actor'"
 
 
 @pytest.fixture(scope="module")
 def whole() -> list[dict[str, Any]]:
     return documents()
+
+
+@pytest.fixture(scope="module")
+def acting() -> list[dict[str, Any]]:
+    """What an actor adds."""
+    return documents(ACTOR)
 
 
 def of_kind(whole: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
@@ -108,7 +126,7 @@ def test_each_pod_has_an_account_of_its_own_and_a_token_only_who_needs_one(
 
 def test_no_right_is_wild_or_makes_more_of_itself(whole: list[dict[str, Any]]) -> None:
     roles = [one for one in whole if one["kind"] in {"Role", "ClusterRole"}]
-    rules = [rule for one in roles for rule in one["rules"]]
+    rules = [rule for one in roles if one["metadata"]["name"] != OPERATOR for rule in one["rules"]]
     for rule in rules:
         words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
         assert not [word for word in words if "*" in word]
@@ -128,6 +146,22 @@ def test_no_right_is_wild_or_makes_more_of_itself(whole: list[dict[str, Any]]) -
             assert set(rule["verbs"]) <= {"get", "list", "watch"} or rule["resources"] == [
                 "nodes/status"
             ]
+
+
+def test_the_role_of_people_is_bound_to_nobody_and_reads_no_secret(
+    whole: list[dict[str, Any]],
+) -> None:
+    [role] = [one for one in whole if one["metadata"]["name"] == OPERATOR]
+    bindings = [one for one in whole if one["kind"] in {"RoleBinding", "ClusterRoleBinding"}]
+    assert bindings
+    assert OPERATOR not in {one["roleRef"]["name"] for one in bindings}
+    for rule in role["rules"]:
+        words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert not [word for word in words if "*" in word]
+        assert not {"escalate", "bind", "impersonate", "deletecollection"} & set(rule["verbs"])
+        assert not {"secrets", "configmaps", "pods/exec", "nodes/proxy"} & set(rule["resources"])
+        if "delete" in rule["verbs"]:
+            assert rule["apiGroups"] == ["seawall.internal"]
 
 
 def test_the_page_tells_each_right(whole: list[dict[str, Any]]) -> None:
@@ -151,6 +185,77 @@ def test_each_fence_is_shut_and_refuses(whole: list[dict[str, Any]]) -> None:
         if owner:
             account = f"system:serviceaccount:{NAMESPACE}:seawall-{owner[1]}"
             assert condition["expression"] == f"request.userInfo.username == '{account}'"
+
+
+def test_without_the_actors_folder_nothing_of_it_is_there(
+    whole: list[dict[str, Any]], acting: list[dict[str, Any]]
+) -> None:
+    def places(documents: list[dict[str, Any]]) -> set[tuple[str, str | None, str]]:
+        return {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+                for one in documents}  # fmt: skip
+
+    assert len(places(acting)) == len(acting)
+    assert not places(whole) & places(acting)
+    assert not [name for _, _, name in places(whole) if "actor" in name or "quarantined" in name]
+    assert not of_kind(whole, "MutatingAdmissionPolicy")
+    assert set(of_kind(acting, "MutatingAdmissionPolicy")) == {"seawall-quarantined-pods"}
+    assert {one["kind"] for one in documents(ACTOR, ACTOR_FILE)}.isdisjoint(
+        {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+    )
+
+
+def test_the_actors_rights_are_of_the_page_and_no_more_than_its_levers(
+    whole: list[dict[str, Any]], acting: list[dict[str, Any]]
+) -> None:
+    found = account_rights.of_manifests(whole + acting, NAMESPACE)
+    assert found == account_rights.told(with_actor=True)
+    for role in [one for one in acting if one["kind"] in {"Role", "ClusterRole"}]:
+        for rule in role["rules"]:
+            words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+            assert not [word for word in words if "*" in word]
+            assert not {"escalate", "bind", "impersonate", "approve", "deletecollection"} & set(
+                rule["verbs"]
+            )
+
+
+def test_each_fence_of_the_actor_is_about_it_and_shut(acting: list[dict[str, Any]]) -> None:
+    policies = of_kind(acting, "ValidatingAdmissionPolicy")
+    bindings = of_kind(acting, "ValidatingAdmissionPolicyBinding")
+    assert set(policies) == set(bindings)
+    page = account_rights.PAGE.read_text()
+    for name, policy in policies.items():
+        assert f"| `{name}` |" in page
+        first = policy["spec"]["matchConditions"][0]["expression"]
+        if name == "seawall-quarantined-pods":
+            assert policy["spec"]["failurePolicy"] == "Ignore"
+            assert bindings[name]["spec"]["paramRef"] == {
+                "selector": {}, "parameterNotFoundAction": "Allow",
+            }  # fmt: skip
+        else:
+            assert policy["spec"]["failurePolicy"] == "Fail"
+            assert first == ACTORS
+        # Deny is said before it is looked at who asks: it would be for everybody.
+        reference = bindings[name]["spec"].get("paramRef", {})
+        assert reference.get("parameterNotFoundAction", "Allow") == "Allow"
+    (mutating,) = of_kind(acting, "MutatingAdmissionPolicy").values()
+    assert mutating["spec"]["failurePolicy"] == "Ignore"
+    validating = policies["seawall-quarantined-pods"]["spec"]
+    for part in ("matchConstraints", "matchConditions", "variables", "paramKind"):
+        assert mutating["spec"][part] == validating[part]
+
+
+def test_the_actors_pods_are_as_the_observers(
+    whole: list[dict[str, Any]], acting: list[dict[str, Any]]
+) -> None:
+    observer, actor = (
+        of_kind(documents, "Deployment")[f"seawall-{name}"]
+        for documents, name in ((whole, "observer"), (acting, "actor"))
+    )
+    text = json.dumps(actor).replace("seawall-actor", "seawall-observer")
+    text = text.replace('"name": "actor"', '"name": "observer"').replace('"--act", ', "")
+    assert json.loads(text.replace("9444", "9443")) == observer
+    (container,) = actor["spec"]["template"]["spec"]["containers"]
+    assert container["command"][:4] == ["seawall", "cluster", "controller", "--act"]
 
 
 def test_the_agents_conditions_are_let_through(whole: list[dict[str, Any]]) -> None:
@@ -313,3 +418,4 @@ def test_the_folder_has_nothing_else() -> None:
     assert [path.name for path in sorted(FOLDER.iterdir())] == [
         "0-kinds.yaml", "1-namespace.yaml", "2-seawall.yaml",
     ]  # fmt: skip
+    assert [path.name for path in sorted(ACTOR.iterdir())] == [ACTOR_FILE, MUTATING_FILE]

@@ -1,58 +1,88 @@
 """The actor as it runs in a pod: a process of its own, an account of its own, nothing more."""
 
+import contextlib
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
 from tests.cluster.api_client import ApiClient, Object
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.observer_process import INSTALLED, ObserverProcess, create, ready_for_observers
-from tests.cluster.rendered_manifests import documents
+from tests.cluster.helm_build import build
+from tests.cluster.observer_process import (
+    NAMESPACE,
+    RBAC,
+    ObserverProcess,
+    create,
+    ready_for_observers,
+)
+from tests.cluster.rendered_manifests import ACTOR, MUTATING, documents, template
 
+from seawall.cluster.kube.kube_client import ClusterAccess, KubeClient, KubeProblem
 from seawall.cluster.objects.api_group import (
     API_VERSION,
     CLUSTER_POLICY,
     WORKLOAD_QUARANTINE,
     path_of,
 )
+from seawall.cluster.objects.workload_quarantine_object import workload_quarantine_object
+from seawall.cluster.observer.in_force_map import InForceMap
 
 ACTOR_ACCOUNT = "seawall-actor"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+PLACES = {
+    "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+    "ClusterRole": f"{RBAC}/clusterroles", "Role": f"{RBAC}/namespaces/{NAMESPACE}/roles",
+    "RoleBinding": f"{RBAC}/namespaces/{NAMESPACE}/rolebindings",
+}  # fmt: skip
 
 
 def ready_for_actors(client: ApiClient) -> None:
-    """As for observers, with the actor's rights and fences besides."""
+    """As for observers, with the actor's rights, its fences and the policies of new pods."""
     ready_for_observers(client)
-    for document in documents():
-        name = document["metadata"]["name"]
-        if document["kind"] in INSTALLED and name.startswith(ACTOR_ACCOUNT):
-            create(client, INSTALLED[document["kind"]], document)
-    for document in rights():
-        create(client, INSTALLED[document["kind"]], document)
+    served = {one["name"] for one in client.get(ADMISSION)["resources"]}
+    for document in documents(ACTOR):
+        kind, name = document["kind"], document["metadata"]["name"]
+        plural = (
+            f"{kind.lower().removesuffix('y')}ies" if kind.endswith("y") else f"{kind.lower()}s"
+        )
+        if kind in PLACES:
+            create(client, PLACES[kind], document)
+        elif plural in served:
+            create(client, f"{ADMISSION}/{plural}", document)
+        assert name.startswith("seawall-")
 
 
-def rights() -> list[Object]:
-    """What the actor needs; where the manifests have it, theirs stands."""
-    read, change = ["get", "list", "watch"], ["get", "list", "patch"]
-    rules = [
-        ([""], ["pods"], [*change, "delete"]), ([""], ["nodes"], [*read, "patch"]),
-        (["events.k8s.io"], ["events"], ["create"]),
-        (["seawall.internal"], ["workloadquarantines"], [*read, "patch", "delete"]),
-        (["seawall.internal"], ["seawallpolicies", "nodereports", "nodedeaths"], read),
-        (["seawall.internal"], ["workloadquarantines/status", "seawallpolicies/status"], ["patch"]),
-        (["batch"], ["jobs", "cronjobs"], change),
-        (["apps"], ["deployments", "statefulsets", "replicasets"], change),
-        (["jobset.x-k8s.io"], ["jobsets"], change), (["kueue.x-k8s.io"], ["workloads"], change),
-        (["ray.io"], ["rayjobs"], change), (["argoproj.io"], ["workflows"], change),
-    ]  # fmt: skip
-    version = "rbac.authorization.k8s.io/v1"
-    lease = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-             "verbs": ["get", "create", "update"]}  # fmt: skip
-    return [
-        {"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": ACTOR_ACCOUNT},
-         "rules": [{"apiGroups": groups, "resources": resources, "verbs": verbs}
-                   for groups, resources, verbs in rules]},
-        {"apiVersion": version, "kind": "Role", "metadata": {"name": ACTOR_ACCOUNT},
-         "rules": [lease]},
-    ]  # fmt: skip
+class InForceWriter:
+    """Writes the map of quarantines as the observer does, for tests that have none: what they
+    accuse no observer would.
+    """
+
+    def __init__(self, plane: ControlPlane) -> None:
+        access = ClusterAccess(
+            f"https://127.0.0.1:{plane.port}", ca_file=str(plane.folder / "tls.crt"),
+            token=plane.tokens["admin"],
+        )  # fmt: skip
+        self.client = KubeClient(access, per_second=50.0)
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self) -> "InForceWriter":  # noqa: PYI034 - Self is of 3.11
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.thread.join()
+        self.client.close()
+
+    def run(self) -> None:
+        in_force = InForceMap(self.client, NAMESPACE)
+        while not self.ended.wait(0.5):
+            with contextlib.suppress(KubeProblem):
+                items = self.client.items(path_of(WORKLOAD_QUARANTINE))
+                in_force.write(map(workload_quarantine_object, items))
 
 
 def set_policy(client: ApiClient, approval: str = "auto", **actions: object) -> None:
@@ -103,3 +133,29 @@ class ActorProcess(ObserverProcess):
 
     def command(self, *more: str) -> list[str]:
         return super().command("--act", *more)
+
+
+@contextlib.contextmanager
+def opted_in(client: ApiClient, *values: str) -> Iterator[None]:
+    """Rights and fences as the chart renders them with these values, for as long as this lasts."""
+    arguments = [word for value in values for word in ("--set", value)]
+    whole = template(build(), "--set", "actor.enabled=true", "--api-versions", MUTATING, *arguments)
+    wanted = [one for one in yaml.safe_load_all(whole) if one is not None]
+    _patch(client, wanted)
+    time.sleep(2)  # until the API server's own watches have heard of it
+    try:
+        yield
+    finally:
+        _patch(client, documents(ACTOR))
+
+
+def _patch(client: ApiClient, wanted: list[Object]) -> None:
+    for one in wanted:
+        name = one["metadata"]["name"]
+        if not name.startswith(ACTOR_ACCOUNT):
+            continue
+        if one["kind"] == "ClusterRole":
+            client.patch(f"{PLACES['ClusterRole']}/{name}", {"rules": one["rules"]})
+        elif one["kind"] == "ValidatingAdmissionPolicy":
+            path = f"{ADMISSION}/validatingadmissionpolicies/{name}"
+            client.patch(path, {"spec": one["spec"]})

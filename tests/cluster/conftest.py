@@ -1,15 +1,19 @@
 """One control plane for the whole session; a test that needs other times makes its own."""
 
+import contextlib
 import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cluster.acted_scene import TOLERATION_SECONDS
+from tests.cluster.actor_process import InForceWriter, ready_for_actors
 from tests.cluster.api_client import ApiClient
 from tests.cluster.audit_log import AuditLog
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ControlPlane, Times
 from tests.cluster.kwok_nodes import KwokNodes
+from tests.cluster.node_pool import NodePool
 from tests.cluster.plane_build import PlaneProblem, programs, version_wanted
 from tests.cluster.workloads import namespace
 
@@ -65,3 +69,24 @@ def space(client: ApiClient) -> Iterator[str]:
 @pytest.fixture
 def audit(plane: ControlPlane) -> AuditLog:
     return AuditLog(plane.audit_path)
+
+
+@pytest.fixture(scope="session")
+def slow_plane(program: Path, kwok: Path) -> Iterator[ControlPlane]:
+    """Pods of a silent node are deleted after 20 s, as they are after 300 s in life."""
+    with ControlPlane(program, Times(toleration=TOLERATION_SECONDS), kwok=kwok) as plane:
+        yield plane
+
+
+@pytest.fixture
+def pool(slow_plane: ControlPlane) -> Iterator[NodePool]:
+    with (
+        slow_plane.client() as client,
+        KwokNodes(slow_plane) as nodes,
+        contextlib.ExitStack() as stack,
+    ):
+        ready_for_actors(client)
+        stack.enter_context(InForceWriter(slow_plane))  # its map is there now
+        pool = NodePool(client, nodes, f"pool-{uuid.uuid4().hex[:4]}", 8)
+        yield pool
+        client.delete(f"/api/v1/namespaces/{pool.space}")

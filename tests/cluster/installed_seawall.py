@@ -2,14 +2,23 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
 from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.helm_build import build
 from tests.cluster.kwok_nodes import Hardware, KwokNodes
-from tests.cluster.rendered_manifests import NAMESPACE, documents
+from tests.cluster.rendered_manifests import (
+    ACTOR,
+    MUTATING,
+    MUTATING_FILE,
+    NAMESPACE,
+    documents,
+    parts,
+)
 from tests.cluster.waiting import wait_until
 
 APPLY = "application/apply-patch+yaml"
@@ -53,8 +62,12 @@ class InstalledSeawall:
 
 
 @contextlib.contextmanager
-def installed(program: Path, kwok: Path) -> Iterator[InstalledSeawall]:
-    """Ready when the pods run and the policies answer."""
+def installed(
+    program: Path, kwok: Path, *, with_actor: bool = False, actor_values: Sequence[str] = ()
+) -> Iterator[InstalledSeawall]:
+    """Ready when the pods run and the policies answer.  ``actor_values``: as helm renders the chart
+    with them, instead of what is committed.
+    """
     with (
         ControlPlane(program, kwok=kwok) as plane,
         KwokNodes(plane) as nodes,
@@ -63,7 +76,8 @@ def installed(program: Path, kwok: Path) -> Iterator[InstalledSeawall]:
         found = InstalledSeawall(
             plane, admin, nodes.add(2, GPU, "gpu"), nodes.add(2, SYSTEM, "sys")
         )
-        for document in documents():
+        added = actor_documents(admin, actor_values) if with_actor else []
+        for document in [*documents(), *added]:
             apply(admin, document)
         whole = [*found.gpu_nodes, *found.other_nodes]
         wait_until(
@@ -79,8 +93,29 @@ def installed(program: Path, kwok: Path) -> Iterator[InstalledSeawall]:
                 lambda: refuses_a_quarantine(observer),
                 POLICY_SECONDS, "the observer's policies answer",
             )  # fmt: skip
+        if with_actor:
+            with found.account("seawall-actor") as actor:
+                wait_until(
+                    lambda: refuses(actor, f"/api/v1/nodes/{whole[0]}",
+                                    {"metadata": {"labels": {"a": "b"}}}),
+                    POLICY_SECONDS, "the actor's policies answer",
+                )  # fmt: skip
         time.sleep(1)  # all of them are read at once, and compiled one by one
         yield found
+
+
+def actor_documents(admin: ApiClient, values: Sequence[str]) -> list[Object]:
+    """Those that this server can take."""
+    served = admin.get("/apis/admissionregistration.k8s.io/v1")["resources"]
+    mutates = any(one["kind"] == "MutatingAdmissionPolicy" for one in served)
+    if values:
+        flags = [flag for value in ("actor.enabled=true", *values) for flag in ("--set", value)]
+        texts = parts(build(), *flags, *(("--api-versions", MUTATING) if mutates else ()))
+        return [yaml.safe_load(text) for text in texts]
+    return [
+        one for path in sorted(ACTOR.glob("*.yaml")) if mutates or path.name != MUTATING_FILE
+        for one in documents(path.parent, path.name)
+    ]  # fmt: skip
 
 
 def refuses(client: ApiClient, path: str, body: Object) -> bool:

@@ -15,35 +15,24 @@ from typing import Any
 import pytest
 from tests.agent.pages import Pages
 from tests.cluster import account_rights
-from tests.cluster.account_rights import Right
-from tests.cluster.api_client import MERGE, STRATEGIC, ApiClient, ApiError, Object
+from tests.cluster.api_client import STRATEGIC, ApiClient, ApiError, Object
 from tests.cluster.audit_log import AuditLog
 from tests.cluster.custom_resources import API
 from tests.cluster.installed_seawall import APPLY, InstalledSeawall, apply, installed, pods_of
 from tests.cluster.kwok_nodes import condition
 from tests.cluster.rendered_manifests import NAMESPACE, documents
+from tests.cluster.stolen_token import (
+    NEVER,
+    NEVER_WITHOUT_ACTOR,
+    may,
+    refused,
+    rights_of_accounts,
+)
 from tests.cluster.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
-NEVER = [
-    ("get", "", "secrets"), ("list", "", "secrets"), ("create", "", "pods/exec"),
-    ("get", "", "nodes/proxy"), ("create", "", "serviceaccounts/token"),
-    ("impersonate", "", "users"), ("impersonate", "", "serviceaccounts"),
-    ("bind", "rbac.authorization.k8s.io", "clusterroles"),
-    ("escalate", "rbac.authorization.k8s.io", "clusterroles"),
-    ("create", "", "pods"), ("delete", "", "pods"), ("patch", "", "pods"),
-    ("patch", "", "pods/ephemeralcontainers"), ("create", "", "pods/eviction"),
-    ("patch", "", "nodes"), ("delete", "", "nodes"), ("patch", "apps", "deployments"),
-    ("update", "admissionregistration.k8s.io", "validatingadmissionpolicies"),
-    ("delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
-    ("approve", "seawall.internal", "workloadquarantines"),
-    ("update", "seawall.internal", "seawallpolicies"),
-    ("create", "seawall.internal", "rescueorders"), ("update", "seawall.internal", "rescueorders"),
-    ("patch", "seawall.internal", "rescueorders"), ("delete", "seawall.internal", "rescueorders"),
-    ("patch", "apiextensions.k8s.io", "customresourcedefinitions"),
-]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +74,7 @@ def test_no_expression_of_a_policy_is_doubted_by_the_servers_types(
 ) -> None:
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     found = {one["metadata"]["name"]: one for one in seawall.admin.items(path)}
-    assert len(found) == 7
+    assert len(found) == 8
     for name, policy in found.items():
         assert policy["spec"]["failurePolicy"] == "Fail"
         warnings = policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings", [])
@@ -108,49 +97,16 @@ def test_guards_and_agents_are_everywhere_observers_off_the_gpu_pool(
 
 
 def test_each_account_may_do_what_the_page_says_and_nothing_else(seawall: InstalledSeawall) -> None:
-    common = rights_of(seawall, "default", NAMESPACE)
-    found: set[Right] = set()
-    for account in ("seawall-guard", "seawall-agent", "seawall-observer"):
-        everywhere = rights_of(seawall, account, "kube-system") - common
-        found |= named(account, "everywhere", everywhere)
-        for space, where in (("default", "default"), (NAMESPACE, "its own")):
-            found |= named(account, where, rights_of(seawall, account, space) - everywhere - common)
+    found = rights_of_accounts(seawall, "seawall-guard", "seawall-agent", "seawall-observer")
     print(*sorted(found), sep="\n")
     assert found == account_rights.told()
 
 
-def named(account: str, where: str, rights: set[Right]) -> set[Right]:
-    return {one._replace(account=account, where=where) for one in rights}
-
-
-def rights_of(seawall: InstalledSeawall, account: str, space: str) -> set[Right]:
-    """By the account's own question to the server."""
-    with seawall.account(account) as client:
-        answer = client.create("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
-            "spec": {"namespace": space},
-        })["status"]  # fmt: skip
-    return account_rights.of_rules("", "", answer["resourceRules"])
-
-
 @pytest.mark.parametrize("account", ["seawall-guard", "seawall-agent", "seawall-observer"])
 def test_none_may_do_what_would_make_it_more(seawall: InstalledSeawall, account: str) -> None:
-    for verb, group, resource in NEVER:
+    for verb, group, resource in [*NEVER, *NEVER_WITHOUT_ACTOR]:
         for space in ("", NAMESPACE, "default", "kube-system"):
             assert not may(seawall.admin, account, verb, group, resource, space), (verb, resource)
-
-
-def may(admin: ApiClient, account: str, verb: str, group: str, resource: str, space: str) -> bool:
-    whole, _, part = resource.partition("/")
-    user = f"system:serviceaccount:{NAMESPACE}:{account}"
-    what = {"verb": verb, "group": group, "resource": whole, "subresource": part,
-            "namespace": space}  # fmt: skip
-    answer = admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": user, "groups": ["system:serviceaccounts", "system:authenticated"],
-                 "resourceAttributes": what},
-    })  # fmt: skip
-    return bool(answer["status"]["allowed"])
 
 
 # --- The agent's token -----------------------------------------------------------------------
@@ -184,16 +140,6 @@ def report(node: str, **changes: Any) -> Object:
         "metadata": {"name": node}, "spec": {"nodeName": node}, "report": {"sequence": 1},
         **changes,
     }  # fmt: skip
-
-
-def refused(client: ApiClient, verb: str, path: str, body: Object | None, kind: str = MERGE) -> str:
-    """By a policy or by rights; the server's words."""
-    query = {"fieldManager": "thief", "force": "true"} if kind == APPLY else {}
-    kind = kind if verb == "PATCH" else "application/json"
-    with pytest.raises(ApiError) as answer:
-        client.request(verb, path, body, kind=kind, **query)
-    assert answer.value.status == 403, answer.value
-    return str(answer.value)
 
 
 @pytest.mark.parametrize("kind", [STRATEGIC, APPLY], ids=["patch", "apply"])

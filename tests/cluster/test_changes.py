@@ -122,10 +122,7 @@ def round_trip(kube: KubeClient, writer: ChangeWriter, change: ObjectChange) -> 
     original = kube.get(target.path)
     dry = ChangeWriter(kube, "seawall-test", is_dry_run=True)
     assert dry.apply(change).outcome is ChangeOutcome.WRITTEN
-    assert (
-        kube.get(target.path)["metadata"]["resourceVersion"]
-        == (original["metadata"]["resourceVersion"])
-    )
+    assert lasting(kube.get(target.path)) == lasting(original)
     made = writer.apply(change)
     assert made.outcome is ChangeOutcome.WRITTEN, made.words
     changed = kube.get(target.path)

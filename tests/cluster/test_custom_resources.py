@@ -103,7 +103,7 @@ STATUS: Object = {
         {"lever": "scaleToZero", "at": AT, "before": 3, "after": 0, "result": "refused"},
         {"lever": "hold", "at": AT, "before": {"a": [1, "x"]}, "result": "failed"},
     ],
-    "approvedBy": "ada@example.org",
+    "approvedBy": "ada@example.org", "pods": [{"uid": UID, "node": "gpu-2"}],
     "canary": {"pod": "train-llm-1", "node": "gpu-2", "since": AT, "verdict": "passed"},
 }  # fmt: skip
 
@@ -261,7 +261,9 @@ def test_a_policys_actions_that_are_wrong_are_refused(
 @pytest.mark.parametrize("status", [
     {"actions": [{"lever": "hold", "at": AT}]}, {"actions": [{"at": "x", "lever": "a",
                                                               "result": "done"}]},
-    {"actions": STATUS["actions"] * 17}, {"approvedBy": "x" * 254}, {"canary": {"node": "a"}},
+    {"actions": STATUS["actions"] * 17}, {"pods": [{"uid": "u"}]},
+    {"pods": [{"uid": "u", "node": "a"}] * 1001}, {"approvedBy": "x" * 254},
+    {"canary": {"node": "a"}},
 ], ids=lambda one: str(one)[:40])  # fmt: skip
 def test_a_quarantines_actions_are_bounded(admin: ApiClient, status: Object) -> None:
     path = f"{API}/workloadquarantines"

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cluster.api_client import ApiClient, Object
+from tests.cluster import quarantined
+from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane, exists
 from tests.cluster.custom_resources import API, DEFINITIONS
 from tests.cluster.helm_build import built
 from tests.cluster.installed_seawall import pods_of
 from tests.cluster.kwok_nodes import KwokNodes
+from tests.cluster.quarantined import QUARANTINES, quarantine, service_account
 from tests.cluster.rendered_manifests import CHART, NAMESPACE, HelmProblem, helm, template
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import namespace
@@ -48,6 +50,10 @@ def test_helm_has_nothing_to_say_against_the_chart(helm_program: Path) -> None:
     ("image.pullPolicy=Sometimes", "image/pullPolicy"), ("podMonitor.interval=soon", "interval"),
     ("observer.owners[0].apiGroup=*", "owners/0/apiGroup"), ("guard.toleration=x", "toleration"),
     ("guard.config=", "guard/config"), ("criticalPods=0", "criticalPods"),
+    ("actor.levers.kill=true", "actor/levers"), ("actor.levers.hold=maybe", "actor/levers/hold"),
+    ("actor.dryRun=false", "dryRun"), ("actor.protectedNamespaces={a}", "protectedNamespaces"),
+    ("actor.protectedNamespaces={kube-system,A'}", "protectedNamespaces/1"),
+    ("actor.switches[0].apiGroup=*", "switches/0/apiGroup"), ("actor.replicas=0", "actor/replicas"),
 ])  # fmt: skip
 def test_a_wrong_value_is_refused_with_its_name(
     helm_program: Path, values: str, words: str
@@ -90,6 +96,66 @@ def test_each_part_can_be_left_out_with_all_that_is_its(helm_program: Path) -> N
         assert len(pods_of_text(text)) == 2
 
 
+LEVERS: dict[str, set[tuple[str, str, str]]] = {
+    "hold": {("patch", "", "pods")}, "gate": {("patch", "", "pods")},
+    "stopCopies": {("delete", "", "pods")}, "moveInnocents": {("delete", "", "pods")},
+    "probation": {("patch", "", "nodes")},
+    "suspend": {
+        ("patch", "batch", "jobs"), ("patch", "batch", "cronjobs"),
+        ("patch", "jobset.x-k8s.io", "jobsets"), ("patch", "kueue.x-k8s.io", "workloads"),
+        ("patch", "ray.io", "rayjobs"), ("patch", "argoproj.io", "workflows"),
+    },
+    "scaleToZero": {("patch", "apps", "deployments"), ("patch", "apps", "statefulsets")},
+    "rescue": {("create", "seawall.internal", "rescueorders"),
+               ("delete", "seawall.internal", "rescueorders"),
+               ("get", "seawall.internal", "rescueorders"),
+               ("list", "seawall.internal", "rescueorders"),
+               ("watch", "seawall.internal", "rescueorders")},
+}  # fmt: skip
+
+
+def test_each_lever_has_its_rights_and_no_other(helm_program: Path) -> None:
+    def rights(*on: str) -> set[tuple[str, str, str]]:
+        values = [f"actor.levers.{name}={str(name in on).lower()}" for name in LEVERS]
+        text = template(helm_program, *(f"--set={one}" for one in ("actor.enabled=true", *values)))
+        (role,) = [
+            one for one in yaml.safe_load_all(text)
+            if one and one["kind"] == "ClusterRole" and one["metadata"]["name"] == "seawall-actor"
+        ]  # fmt: skip
+        return {
+            (verb, group, resource)
+            for rule in role["rules"]
+            for verb in rule["verbs"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        }
+
+    none = rights()
+    writes = {(verb, *what) for verb, *what in none if verb not in {"get", "list", "watch"}}
+    assert writes == {
+        ("patch", "seawall.internal", "workloadquarantines"),
+        ("patch", "seawall.internal", "workloadquarantines/status"),
+        ("patch", "seawall.internal", "seawallpolicies/status"),
+        ("create", "events.k8s.io", "events"),
+    }
+    for name, added in LEVERS.items():
+        assert rights(name) - none == added, name
+    assert rights(*LEVERS) - none == set().union(*LEVERS.values())
+
+
+def test_the_mutating_policy_is_there_where_the_server_has_its_kind(helm_program: Path) -> None:
+    def versions(*served: str) -> set[str]:
+        flags = [f"--api-versions=admissionregistration.k8s.io/{one}/MutatingAdmissionPolicy"
+                 for one in served]  # fmt: skip
+        text = template(helm_program, "--set=actor.enabled=true", *flags)
+        found = [one for one in yaml.safe_load_all(text) if one]
+        return {one["apiVersion"] for one in found if one["kind"].startswith("Mutating")}
+
+    assert versions() == set()
+    assert versions("v1beta1") == {"admissionregistration.k8s.io/v1beta1"}
+    assert versions("v1beta1", "v1") == {"admissionregistration.k8s.io/v1"}
+
+
 def test_places_secrets_and_paths_are_what_the_values_say(helm_program: Path) -> None:
     values = [
         "image.pullSecrets={one,two}", "agent.nodeSelector.pool=a", "agent.tolerations[0].key=k",
@@ -122,6 +188,11 @@ def test_monitoring_is_there_when_it_is_asked_for(helm_program: Path) -> None:
     documents = [one for one in yaml.safe_load_all(template(helm_program, *on)) if one]
     monitors = [one for one in documents if one["kind"] == "PodMonitor"]
     assert {one["metadata"]["name"] for one in monitors} == {"seawall-agent", "seawall-observer"}
+    with_actor = template(helm_program, "--set=actor.enabled=true", *on)
+    assert "seawall-actor" in {
+        one["metadata"]["name"] for one in yaml.safe_load_all(with_actor)
+        if one and one["kind"] == "PodMonitor"
+    }  # fmt: skip
     ports = {
         port["name"]
         for name in ("seawall-agent", "seawall-observer")
@@ -201,6 +272,64 @@ def test_what_was_learnt_outlives_upgrade_rollback_and_uninstall(
         remembered(admin)
         release.run("uninstall", "seawall")
         admin.delete(f"/api/v1/namespaces/{NAMESPACE}")
+
+
+def test_an_actor_comes_and_goes_and_takes_its_policies_along(
+    new_plane: ControlPlane, helm_program: Path, tmp_path: Path
+) -> None:
+    release = Release(new_plane, helm_program, tmp_path)
+    with KwokNodes(new_plane) as nodes, new_plane.client() as admin:
+        nodes.add(3)
+        wait_until(lambda: not exists(admin, f"/api/v1/namespaces/{NAMESPACE}"), 60, "it is free")
+        namespace(admin, NAMESPACE)
+        namespace(admin, "ml")
+        service_account(admin, "ml", "trainer")
+        release.run("install", "seawall", str(CHART))
+        match = {"namespace": "ml", "generateNamePrefix": "hog-"}
+        admin.create(QUARANTINES, quarantine("hog", match))
+        assert is_taken(admin)
+
+        on = ("--set", "actor.enabled=true")
+        release.run("upgrade", "seawall", str(CHART), *on, "--dry-run=server")
+        assert not has(admin, "/apis/apps/v1", "deployments", "seawall-actor")
+        words = release.run("upgrade", "seawall", str(CHART), *on)
+        assert "dryRun: false" in words
+        wait_until(lambda: len(pods_of(admin, "seawall-actor")) == 2, 60, "two actors run")
+        wait_until(lambda: not is_taken(admin), 30, "what is in quarantine waits")
+        assert exists(admin, IN_FORCE)
+
+        # What a person or the observer wrote in between outlives an upgrade.
+        admin.patch(IN_FORCE, {"data": {"hog": "Active gate"}})
+        release.run("upgrade", "seawall", str(CHART), *on, "--set", "actor.levers.hold=false")
+        assert admin.get(IN_FORCE)["data"] == {"hog": "Active gate"}
+
+        release.run("upgrade", "seawall", str(CHART), "--set", "actor.enabled=false")
+        wait_until(lambda: is_taken(admin), 30, "nothing holds it back")
+        assert not [name for name in policies(admin) if "actor" in name or "quarantined" in name]
+        assert not exists(admin, IN_FORCE)
+
+        release.run("rollback", "seawall", "2")
+        wait_until(lambda: not is_taken(admin), 30, "it waits again")
+        release.run("uninstall", "seawall")
+        wait_until(lambda: is_taken(admin), 30, "nothing holds it back")
+        assert not [name for name in policies(admin) if name.startswith("seawall")]
+        assert exists(admin, f"{QUARANTINES}/hog")
+        admin.delete(f"{QUARANTINES}/hog")
+        admin.delete(f"/api/v1/namespaces/{NAMESPACE}")
+
+
+IN_FORCE = f"/api/v1/namespaces/{NAMESPACE}/configmaps/seawall-in-force"
+
+
+def is_taken(admin: ApiClient) -> bool:
+    """Whether a pod of the workload in quarantine would be made, and without a gate."""
+    try:
+        made = admin.request(
+            "POST", "/api/v1/namespaces/ml/pods", quarantined.pod("ml"), dryRun="All"
+        )
+    except ApiError:
+        return False
+    return not made["spec"].get("schedulingGates")
 
 
 def notes_of_a_first_install(words: str) -> None:

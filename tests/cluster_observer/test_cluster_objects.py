@@ -49,6 +49,7 @@ from seawall.cluster.objects.quarantine_actions import (
     ActorStatus,
     QuarantineAction,
     QuarantineCanary,
+    QuarantinedPod,
 )
 from seawall.cluster.objects.record_line import RecordLine
 from seawall.cluster.objects.rescue_order_object import (
@@ -120,6 +121,7 @@ QUARANTINE = WorkloadQuarantineObject(
             ),
         ),
         "ada@example.org", QuarantineCanary("hog-def", "gpu-3", AT + 70, "passed"),
+        (QuarantinedPod("p-1", "gpu-3"), QuarantinedPod("p-2", "gpu-4")),
     ),
 )  # fmt: skip
 REPORT = NodeReportObject(

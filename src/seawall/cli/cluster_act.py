@@ -30,8 +30,7 @@ class ClusterActVerb(ClusterVerb["ClusterActPage"]):
     def page(self) -> "ClusterActPage":
         """UsageProblem: nothing was written."""
         try:
-            from seawall.cluster.acts.act_desk import ActDesk, short  # noqa: PLC0415 - an extra
-            from seawall.cluster.kube.kube_client import KubeClient, KubeProblem  # noqa: PLC0415
+            return self._acted()
         except ModuleNotFoundError as problem:
             if (problem.name or "").partition(".")[0] == "seawall":
                 raise
@@ -39,15 +38,23 @@ class ClusterActVerb(ClusterVerb["ClusterActPage"]):
                 f"no Python module {problem.name}: a cluster is asked with the extra: pip install "
                 "'seawall[cluster]'"
             ) from None
+
+    def _acted(self) -> "ClusterActPage":
+        from seawall.cluster.acts.act_desk import ActDesk, short  # noqa: PLC0415 - an extra
+        from seawall.cluster.kube.kube_client import KubeClient, KubeProblem  # noqa: PLC0415
+
         access = cluster_access(self.arguments)
         where = self.arguments.context or access.server
+        desk: ActDesk | None = None
         try:
             client = KubeClient(access, user_agent="seawall")
             client.server_seconds(self.arguments.seconds)
             desk = ActDesk(client, where, is_dry_run=self.arguments.dry_run)
             return self.act(desk)
         except KubeProblem as problem:
-            raise UsageProblem(f"{where}: {short(problem)}") from None
+            if desk is None or not desk.steps:
+                raise UsageProblem(f"{where}: {short(problem)}") from None
+            return desk.broke_off(self.arguments.cluster_verb, problem)
 
     @abstractmethod
     def act(self, desk: "ActDesk") -> "ClusterActPage":

@@ -15,6 +15,7 @@ from seawall.cluster.objects.api_group import (
     path_of,
 )
 from seawall.cluster.pages.cluster_reading import (
+    ACTOR_LEASE,
     LEASE,
     OBSERVER_LEASE,
     ClusterReading,
@@ -127,11 +128,12 @@ def _with_kind(one: Any, kind: str) -> Any:
 
 
 def _read_api(arguments: Namespace) -> ClusterReading:
-    """The kinds of ours and the observer's lease: five lists."""
+    """The kinds of ours and the leases of observer and actor."""
     from seawall.cluster.kube.kube_client import (  # noqa: PLC0415 - an extra
         KubeClient,
         KubeProblem,
         KubeRefusal,
+        server_version,
     )
 
     access = cluster_access(arguments)
@@ -149,17 +151,20 @@ def _read_api(arguments: Namespace) -> ClusterReading:
             else:
                 objects += [_with_kind(one, kind) for one in items]
         now = client.server_seconds()
+        version = server_version(client)
     except KubeRefusal as refusal:
         raise UsageProblem(_refusal_words(where, refusal.status, refusal)) from None
     except KubeProblem as problem:
         raise UsageProblem(f"{where}: {_short(problem)}") from None
-    return cluster_reading(objects, where, now, missing)
+    return cluster_reading(objects, where, now, missing, version)
 
 
 _LISTS: Final = (
     *((one.kind, one.plural, path_of(one), None) for one in CUSTOM_KINDS if one != RESCUE_ORDER),
     (LEASE, "leases", "/apis/coordination.k8s.io/v1/leases",
      {"fieldSelector": f"metadata.name={OBSERVER_LEASE}"}),
+    (LEASE, "leases", "/apis/coordination.k8s.io/v1/leases",
+     {"fieldSelector": f"metadata.name={ACTOR_LEASE}"}),
 )  # fmt: skip
 """Kind, plural, path and query."""
 

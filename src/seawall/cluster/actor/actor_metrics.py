@@ -48,7 +48,7 @@ class ActorMetrics:
             buckets=_HOLD_SECONDS, registry=registry,
         )  # fmt: skip
         self.leader = Gauge(
-            "seawall_leader", "1 while this process is the one that writes.", registry=registry
+            "seawall_actor_leader", "1 while this process is the one that acts.", registry=registry
         )
         self.staleness = Gauge(
             "seawall_watch_staleness_seconds", "Since a watch said anything.", ["resource"],

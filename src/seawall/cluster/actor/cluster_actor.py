@@ -19,10 +19,16 @@ from seawall.cluster.actor.action_log import with_undone
 from seawall.cluster.actor.actor_events import ActorEvent, policy_target
 from seawall.cluster.actor.actor_metrics import ActorMetrics
 from seawall.cluster.actor.family_reader import FamilyReader
-from seawall.cluster.actor.family_view import NO_FAMILY, ActorQuarantine, ClusterView, Family
+from seawall.cluster.actor.family_view import (
+    NO_FAMILY,
+    ActorQuarantine,
+    ClusterView,
+    WorkloadFamily,
+)
 from seawall.cluster.actor.lever_executor import LeverExecutor, written_status
 from seawall.cluster.actor.lever_plan import LeverPlanner, held_pods_most, quarantines_left
 from seawall.cluster.actor.lever_steps import LeverPlan, StateStep
+from seawall.cluster.actor.node_levers import NodeLevers
 from seawall.cluster.actor.pod_hold import HoldStage, hold_stage
 from seawall.cluster.actor.quarantine_undo import QuarantineUndo
 from seawall.cluster.actor.quarantine_view import actor_quarantine
@@ -45,6 +51,7 @@ from seawall.cluster.objects.action_levers import ActionApproval, ActionLever
 from seawall.cluster.objects.api_group import (
     ACTOR_MANAGER,
     CLUSTER_POLICY,
+    NODE_REPORT,
     POLICY_NAME,
     WORKLOAD_QUARANTINE,
     CustomKind,
@@ -70,7 +77,7 @@ BUSY_SECONDS: Final = 2.0
 """Between two looks at the family of an active quarantine while something is to be done."""
 LOOK_SECONDS: Final = 10.0
 """Between two while nothing is."""
-SWEEP_SECONDS: Final = 300.0
+SWEEP_SECONDS: Final = 120.0
 """Between two looks for what a quarantine that is gone has left."""
 PODS_SECONDS: Final = 300.0
 STUCK_SECONDS: Final = 180.0
@@ -120,6 +127,7 @@ class ClusterActor:
         self._reader = FamilyReader(client)
         self._undo = QuarantineUndo(client, metrics, self._events.append)
         self._executor = LeverExecutor(client, metrics, self._events.append, self._silent_since)
+        self._node_levers = NodeLevers(client, metrics, self._events.append)
         self._storm, self._errors = SilenceStorm(), ApiErrors()
         self._tripped: dict[str, float] = {}
         self._tripped_why: dict[str, str] = {}
@@ -141,6 +149,7 @@ class ClusterActor:
         """Until ``stop``; the lease is given back."""
         takers: Mapping[CustomKind, Callable[[ObjectEvent[Object]], None]] = {
             CLUSTER_POLICY: self._take_policy, WORKLOAD_QUARANTINE: self._take_quarantine,
+            NODE_REPORT: self._node_levers.take_report,
         }  # fmt: skip
         for kind, taker in takers.items():
             watch = CustomWatch(self._client, path_of(kind), self._sink(taker))
@@ -349,6 +358,7 @@ class ClusterActor:
         self._client.fence = lambda: self._lease.holds(term)
         if term != self._term:
             self._term, self._told_brakes, self._sweep_at = term, None, 0.0
+            self._node_levers.forget()
             self._work = {name: replace(work, due=0.0) for name, work in self._work.items()}
             LOG.info("leads: %d quarantines, %d nodes", len(self._quarantines), len(self._nodes))
         if steady_seconds() < self._retry.due:
@@ -372,6 +382,8 @@ class ClusterActor:
             self._count_pods()
             for name in list(self._quarantines):
                 self._look(name)
+            quarantines = self._quarantines.values()
+            self._node_levers.act(self._nodes, quarantines, self._policy.actions, self._view())
             self._tell_brakes(now)
         self._write_events()
 
@@ -387,6 +399,7 @@ class ClusterActor:
             silent_nodes=frozenset(
                 name for name, row in self._nodes.items() if row.ready == "Unknown"
             ),
+            enforcing_nodes=self._node_levers.enforcing(self._nodes),
             held_pods=sum(work.held for work in self._work.values()), pods=self._pods,
             activations=tuple(self._activations.values()), tripped=self._tripped_why,
             protected_namespaces=frozenset((*self._policy.protected_namespaces,
@@ -414,11 +427,11 @@ class ClusterActor:
             if one.object.state in _LIVE:
                 self._release(one)
             return
-        work.due = steady_seconds() + LOOK_SECONDS
         family = self._family_of(one)
-        work.held = _held(one, family)
+        work.held, is_half = _held(one, family)
+        work.due = steady_seconds() + (BUSY_SECONDS if is_half else LOOK_SECONDS)
         plan = LeverPlanner(one, family, self._view(), self._policy.actions).plan()
-        if plan.steps and not plan.is_dry_run:
+        if plan.finishing or (plan.steps and not plan.is_dry_run):
             work.due = steady_seconds() + BUSY_SECONDS
             if not self._is_still(one):
                 return
@@ -430,7 +443,7 @@ class ClusterActor:
             work.due = 0.0
             raise done.problem
 
-    def _family_of(self, one: ActorQuarantine) -> Family:
+    def _family_of(self, one: ActorQuarantine) -> WorkloadFamily:
         """Is not read where nothing can come of it."""
         approval = self._policy.actions.approval_in(one.namespace)
         is_waiting = one.object.state not in _LIVE
@@ -455,7 +468,7 @@ class ClusterActor:
 
     def _release(self, one: ActorQuarantine) -> None:
         step = StateStep(QuarantineState.RELEASED, one.object.mode, "its time has run out")
-        done = self._executor.carry_out(one, LeverPlan((step,)))
+        done = self._executor.carry_out(one, LeverPlan(steps=(step,)))
         if done.problem is not None:
             raise done.problem
 
@@ -499,6 +512,7 @@ class ClusterActor:
         for words in search.unseen:
             LOG.warning("cannot be searched for changes: %s", words)
         undone = self._undo.undo(search.objects, standing)
+        self._undo.finish_holds(search.objects, standing, now)
         gating: dict[str, WorkloadMatch] = {
             name: one.object.match for name, one in self._quarantines.items()
             if name in standing and one.object.state in _LIVE and one.object.mode in _GATING
@@ -555,11 +569,12 @@ class ClusterActor:
             del self._activations[uid]
 
 
-def _held(one: ActorQuarantine, family: Family) -> int:
-    """How many of its pods wait by our hold just now."""
-    return sum(
-        1 for pod in family.pods
-        if pod.lives and hold_stage(pod.tolerations) is not HoldStage.NONE
-        and any(record.quarantine == one.name and record.path == TOLERATIONS
-                for record in pod.records)
-    )  # fmt: skip
+def _held(one: ActorQuarantine, family: WorkloadFamily) -> tuple[int, bool]:
+    """How many of its pods wait by our hold just now, and whether one still needs its end."""
+    stages = [
+        hold_stage(pod.tolerations) for pod in family.pods
+        if pod.lives and any(record.quarantine == one.name and record.path == TOLERATIONS
+                             for record in pod.records)
+    ]  # fmt: skip
+    held = [stage for stage in stages if stage is not HoldStage.NONE]
+    return len(held), HoldStage.ENDLESS in held

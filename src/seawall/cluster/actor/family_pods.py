@@ -24,6 +24,8 @@ class FamilyPod:
     namespace: str
     name: str
     uid: str
+    version: str
+    """``resourceVersion``."""
     node: str
     """Empty: it is on none yet."""
     owner: OwnerReference | None
@@ -57,7 +59,8 @@ def family_pod(pod: Mapping[str, Any]) -> FamilyPod:
     records, record_problem = _records(pod)
     return FamilyPod(
         namespace=str(metadata.get("namespace") or ""), name=str(metadata.get("name") or ""),
-        uid=str(metadata.get("uid") or ""), node=str(spec.get("nodeName") or ""),
+        uid=str(metadata.get("uid") or ""), version=str(metadata.get("resourceVersion") or ""),
+        node=str(spec.get("nodeName") or ""),
         owner=owner_of(references if isinstance(references, list) else None),
         phase=str(status.get("phase") or ""),
         is_ready=any(

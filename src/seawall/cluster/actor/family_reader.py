@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from seawall.cluster.actor.family_pods import FamilyPod, family_pod
-from seawall.cluster.actor.family_view import Family, FamilyOwner
+from seawall.cluster.actor.family_view import FamilyOwner, WorkloadFamily
 from seawall.cluster.actor.owner_switches import (
     KUEUE_GROUP,
     OwnerSwitch,
@@ -53,7 +53,7 @@ class FamilyReader:
         self._versions: dict[str, str] = {}
         self._versions_until = 0.0
 
-    def read(self, one: WorkloadQuarantineObject) -> Family:
+    def read(self, one: WorkloadQuarantineObject) -> WorkloadFamily:
         """As it stands.  KubeProblem: the pods cannot be listed."""
         unseen: list[str] = []
         documents: dict[str, Object] = {}
@@ -61,7 +61,7 @@ class FamilyReader:
         pods = self._pods(one, _selector(one, documents.values()), unseen)
         self._ask_owners(pods, one.match.namespace, documents, unseen)
         owners = self._owners(one, documents, unseen)
-        return Family(tuple(pods), tuple(owners), tuple(unseen))
+        return WorkloadFamily(tuple(pods), tuple(owners), tuple(unseen))
 
     def _pods(
         self, one: WorkloadQuarantineObject, selector: str, unseen: list[str]

@@ -60,7 +60,7 @@ class FamilyOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class WorkloadFamily:
     """The pods that the quarantine's match means, and who makes them."""
 
     pods: tuple[FamilyPod, ...] = ()
@@ -94,4 +94,4 @@ class ClusterView:
     protected_namespaces: frozenset[str] = frozenset()
 
 
-NO_FAMILY: Final = Family()
+NO_FAMILY: Final = WorkloadFamily()

@@ -40,7 +40,12 @@ from seawall.cluster.kube.kube_client import (
     steady_seconds,
 )
 from seawall.cluster.objects.action_levers import ActionLever, ActionResult
-from seawall.cluster.objects.api_group import ACTOR_MANAGER, WORKLOAD_QUARANTINE, path_of
+from seawall.cluster.objects.api_group import (
+    ACTOR_MANAGER,
+    CHANGED_BY_LABEL,
+    WORKLOAD_QUARANTINE,
+    path_of,
+)
 from seawall.cluster.objects.api_time import time_words
 from seawall.cluster.objects.match_objects import meets_owner, meets_pod
 from seawall.cluster.objects.object_fields import word_of
@@ -63,7 +68,7 @@ EventSink = Callable[[ActorEvent], None]
 class _Rest:
     """A step that the API server refused waits, longer each time."""
 
-    delay: RetryDelay = field(default_factory=lambda: RetryDelay(2.0, 300.0))
+    delay: RetryDelay = field(default_factory=lambda: RetryDelay(1.0, 300.0))
     due: float = 0.0
 
 
@@ -96,11 +101,13 @@ class LeverExecutor:
         status = one.actor
         for refusal in plan.refusals:
             status = self._refused(one, refusal, status)
+        steps = plan.finishing
         if plan.is_dry_run:
             for step in plan.steps:
                 status = self._dry(one, step, status)
-            return CarriedOut(status)
-        for step in plan.steps[:STEPS_MOST]:
+        else:
+            steps += plan.steps
+        for step in steps[:STEPS_MOST]:
             try:
                 status = self._step(one, step, status)
             except KubeProblem as problem:
@@ -120,9 +127,11 @@ class LeverExecutor:
         if not words:
             self._rests.pop(key, None)
             return self._done(one, step, status)
+        is_first = rest is None
         rest = self._rests.setdefault(key, _Rest())
         rest.due = steady_seconds() + rest.delay.next_seconds()
-        return self._refused(one, _refusal_of(step, words), status)
+        # The fences of our own account hear of a quarantine a moment after us.
+        return status if is_first else self._refused(one, _refusal_of(step, words), status)
 
     def _write(self, one: ActorQuarantine, step: LeverStep) -> str | None:
         """Empty: it is done; None: it is of no use any more, look again; else who said no."""
@@ -163,9 +172,28 @@ class LeverExecutor:
             return None
         if pod.is_untouchable:
             return pod.is_untouchable
-        version = str(document["metadata"].get("resourceVersion") or "")
+        version = self._claim(path, document, one.name)
         self._client.delete(path, uid=step.uid, resource_version=version)
         return ""
+
+    def _claim(self, path: str, document: Object, quarantine: str) -> str:
+        """In whose name it is deleted stands on it before, for people and for our fences; its
+        version then.
+        """
+        metadata = document["metadata"]
+        labels = metadata.get("labels")
+        place = f"/metadata/labels/{CHANGED_BY_LABEL.replace('/', '~1')}"
+        if isinstance(labels, dict) and labels.get(CHANGED_BY_LABEL) == quarantine:
+            return str(metadata.get("resourceVersion"))
+        operations: list[Object] = [
+            {"op": "test", "path": f"/metadata/{name}", "value": metadata.get(name)}
+            for name in ("uid", "resourceVersion")
+        ]
+        if not isinstance(labels, dict):
+            operations.append({"op": "add", "path": "/metadata/labels", "value": {}})
+        operations.append({"op": "add", "path": place, "value": quarantine})
+        answer = self._client.patch(path, operations, manager=ACTOR_MANAGER)
+        return str((answer.get("metadata") or {}).get("resourceVersion") or "")
 
     def _change(self, one: ActorQuarantine, step: FieldStep) -> str | None:
         document = self._client.get(step.target.path)

@@ -9,7 +9,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from seawall.cluster.actor.family_pods import FamilyPod
-from seawall.cluster.actor.family_view import ActorQuarantine, ClusterView, Family, FamilyOwner
+from seawall.cluster.actor.family_view import (
+    ActorQuarantine,
+    ClusterView,
+    FamilyOwner,
+    WorkloadFamily,
+)
 from seawall.cluster.actor.lever_steps import (
     DeleteStep,
     FieldStep,
@@ -36,7 +41,7 @@ from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, Q
 ACTIVATE: Final = "activate"
 """The word of a quarantine's actions for its own change of state or mode."""
 STOP_APART_SECONDS: Final = 10.0
-SETTLE_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 5.0
 """Until an admission policy has heard of a quarantine for certain."""
 HELD_LEAST: Final = 10
 """A share of a small cluster would be no pod at all."""
@@ -49,7 +54,7 @@ _RANK: Final = {
     QuarantineMode.TELL: 0, QuarantineMode.HOLD: 1, QuarantineMode.PROBATION: 2,
     QuarantineMode.GATE: 3, QuarantineMode.SUSPEND: 4,
 }  # fmt: skip
-_STOPPING: Final = (QuarantineMode.GATE, QuarantineMode.SUSPEND)
+_STOPPING: Final = (QuarantineMode.GATE, QuarantineMode.SUSPEND, QuarantineMode.PROBATION)
 _LASTING: Final = (ActionResult.DONE.value, ActionResult.REVERTED.value)
 
 
@@ -75,9 +80,13 @@ class LeverPlanner:
     """For one look at one quarantine: ``plan`` is called once."""
 
     def __init__(
-        self, one: ActorQuarantine, family: Family, cluster: ClusterView, actions: PolicyActions
+        self,
+        one: ActorQuarantine,
+        family: WorkloadFamily,
+        cluster: ClusterView,
+        actions: PolicyActions,
     ) -> None:
-        self._one, self._family, self._cluster, self._actions = one, family, cluster, actions
+        self._one, self._family, self._cluster, self._wishes = one, family, cluster, actions
         self._levers = actions.levers_in(one.namespace)
         self._approval = actions.approval_in(one.namespace)
         # A person's word is written before the state that it allows: until that one comes, too,
@@ -97,15 +106,16 @@ class LeverPlanner:
         if self._approval is ActionApproval.OBSERVE:
             if state not in _OWN_STATES or self._is_convicted:
                 self._refuse(ACTIVATE, RefusalReason.OBSERVE, "here the policy says observe")
-            return self._answer(self._finished_holds())
-        steps: list[LeverStep] = []
+            return self._answer([])
         change = self._state_step()
-        if change is not None:
-            steps.append(change)
-            mode = change.mode if self._actions.dry_run else mode
-        if state in _OWN_STATES and (change is None or not self._actions.dry_run):
-            return self._answer(steps)
-        steps += self._pulled(mode)
+        steps: list[LeverStep] = [] if change is None else [change]
+        if state not in _OWN_STATES:
+            mode = change.mode if change is not None and self._wishes.dry_run else mode
+            return self._answer([*steps, *self._pulled(mode)])
+        if change is not None and self._wishes.dry_run:
+            return self._answer([*steps, *self._pulled(change.mode)])
+        if change is not None or self._may_hold_a_suspect():
+            steps += self._holds()  # at once: it does not wait until all have heard of the state
         return self._answer(steps)
 
     # --- state and mode ------------------------------------------------------------------
@@ -124,11 +134,10 @@ class LeverPlanner:
         state, mode = self._one.object.state, self._one.object.mode
         if state is QuarantineState.CANARY:
             return None
-        if state is QuarantineState.ACTIVE:
-            is_ours = self._one.activated_seconds is not None
-            is_open = is_ours or (self._is_approved and mode is QuarantineMode.TELL)
-            if not is_open:
-                return None
+        if state is QuarantineState.ACTIVE and (
+            self._one.activated_seconds is None or self._is_approved
+        ):
+            return None  # a person has chosen
         wanted = self._wanted_mode()
         if state is QuarantineState.ACTIVE and _RANK[wanted] <= _RANK[mode]:
             return None
@@ -136,25 +145,24 @@ class LeverPlanner:
             if self._is_convicted:
                 self._refuse(ACTIVATE, RefusalReason.LEVER_OFF, "no lever is switched on here")
             return None
-        if not self._may_decide(wanted):
+        if not self._may_decide():
             return None
         why = self._one.object.reason or "a person said so"
         return StateStep(QuarantineState.ACTIVE, wanted, why)
 
     def _wanted_mode(self) -> QuarantineMode:
-        """The mildest that stops it; on suspicion at most the hold, and only on a node's word."""
+        """The mildest that stops it."""
         levers = self._levers
         hold = QuarantineMode.HOLD if ActionLever.HOLD in levers else QuarantineMode.TELL
         if not self._is_convicted and not self._is_approved:
-            status = self._one.object.status
-            return hold if status is not None and status.proved > 0 else QuarantineMode.TELL
+            return QuarantineMode.TELL
         if self._has_switch():
             if not self._is_wide():
                 return QuarantineMode.SUSPEND
             self._refuse(ActionLever.SUSPEND.value, RefusalReason.APPROVAL, self._wide_words())
         return QuarantineMode.GATE if ActionLever.GATE in levers else hold
 
-    def _may_decide(self, wanted: QuarantineMode) -> bool:
+    def _may_decide(self) -> bool:
         """Evidence and budgets; who was approved by a person needs neither."""
         if self._is_approved:
             return True
@@ -164,26 +172,38 @@ class LeverPlanner:
                     ACTIVATE, RefusalReason.APPROVAL,
                     f"seawall cluster approve {self._one.name}",
                 )  # fmt: skip
-            if not (self._actions.dry_run and self._is_convicted):
+            if not (self._wishes.dry_run and self._is_convicted):
                 return False
         status = self._one.object.status
         nodes = 0 if status is None else len(set(status.nodes))
-        brakes = self._actions.brakes
-        if wanted is not QuarantineMode.HOLD and nodes < brakes.nodes_least:
-            words = f"{nodes} node of {brakes.nodes_least} that have to have died"
+        least = self._wishes.brakes.nodes_least
+        if nodes < least:
+            words = f"{nodes} node of {least} that have to have died"
             self._refuse(ACTIVATE, RefusalReason.NODES, words)
-            return False
-        if not self._is_convicted and self._family.ready_on(self._cluster.silent_nodes) < 2:
-            words = "on suspicion alone no workload with a single ready replica is held"
-            self._refuse(ActionLever.HOLD.value, RefusalReason.SINGLE_REPLICA, words)
             return False
         if self._one.object.state is QuarantineState.ACTIVE:
             return True
-        hour, day = quarantines_left(self._cluster, self._actions)
+        hour, day = quarantines_left(self._cluster, self._wishes)
         for left, reason in ((hour, RefusalReason.HOUR), (day, RefusalReason.DAY)):
             if left <= 0:
                 self._refuse(ACTIVATE, reason, f"no more of {reason.value}")
                 return False
+        return True
+
+    def _may_hold_a_suspect(self) -> bool:
+        """On suspicion alone: by a node's own word, where no person is asked first, and never the
+        last replica that serves.
+        """
+        status = self._one.object.status
+        if self._is_convicted or status is None or status.proved <= 0:
+            return False
+        is_auto = self._approval is ActionApproval.AUTO
+        if not is_auto or ActionLever.HOLD not in self._levers:
+            return False
+        if self._family.ready_on(self._cluster.silent_nodes) < 2:
+            words = "on suspicion alone no workload with a single ready replica is held"
+            self._refuse(ActionLever.HOLD.value, RefusalReason.SINGLE_REPLICA, words)
+            return False
         return True
 
     # --- levers --------------------------------------------------------------------------
@@ -191,10 +211,9 @@ class LeverPlanner:
     def _pulled(self, mode: QuarantineMode) -> list[LeverStep]:
         steps: list[LeverStep] = []
         if mode is QuarantineMode.TELL:
-            return self._finished_holds()
+            return steps
         if mode is QuarantineMode.PROBATION:
-            self._refuse(ActionLever.PROBATION.value, RefusalReason.NOT_BUILT,
-                         "the actor's part of probation is not built")  # fmt: skip
+            self._look_at_probation()
         if mode is QuarantineMode.GATE and ActionLever.GATE not in self._levers:
             self._refuse(ActionLever.GATE.value, RefusalReason.LEVER_OFF, "it is switched off here")
         steps += self._holds()
@@ -204,12 +223,21 @@ class LeverPlanner:
             steps += self._deletions(mode)
         return steps
 
+    def _look_at_probation(self) -> None:
+        """New pods wait until a node is known whose guard enforces; that is said."""
+        lever = ActionLever.PROBATION
+        if lever not in self._levers:
+            self._refuse(lever.value, RefusalReason.LEVER_OFF, "it is switched off here")
+        elif not self._cluster.enforcing_nodes:
+            words = "of no node it is known that its guard enforces: new pods wait"
+            self._refuse(lever.value, RefusalReason.UNSEEN, words)
+
     def _holds(self) -> list[LeverStep]:
-        """Of pods on silent nodes; what was begun is finished whatever the brakes say."""
-        steps = self._finished_holds()
+        """Of pods on silent nodes, as many as may be."""
+        steps: list[LeverStep] = []
         if ActionLever.HOLD not in self._levers:
             return steps
-        left = held_pods_most(self._cluster, self._actions) - self._cluster.held_pods
+        left = held_pods_most(self._cluster, self._wishes) - self._cluster.held_pods
         for pod in self._family.pods:
             if pod.node not in self._cluster.silent_nodes or not pod.lives or pod.owner is None:
                 continue
@@ -278,6 +306,8 @@ class LeverPlanner:
     def _deletions(self, mode: QuarantineMode) -> list[LeverStep]:
         """One at a time, the oldest first, and only while no new one can take its place."""
         silent = self._cluster.silent_nodes
+        if mode is QuarantineMode.PROBATION:
+            silent |= self._cluster.enforcing_nodes  # what runs there may stay
         living = [one for one in self._family.pods
                   if one.lives and one.node and one.node not in silent]  # fmt: skip
         lever = ActionLever.STOP_COPIES
@@ -291,10 +321,10 @@ class LeverPlanner:
             return []
         since = self._one.mode_seconds
         now = self._cluster.now_seconds
-        if now - since < SETTLE_SECONDS and not self._actions.dry_run:
+        if now - since < SETTLE_SECONDS + 1.0 and not self._wishes.dry_run:
             return []
         problem = self._not_in_force(mode, since, living)
-        if problem and not self._actions.dry_run:
+        if problem and not self._wishes.dry_run:
             self._refuse(lever.value, RefusalReason.NOT_IN_FORCE, problem)
             return []
         last = max((one.at_seconds for one in self._one.actor.actions
@@ -304,7 +334,7 @@ class LeverPlanner:
             return []
         ordered = sorted(living, key=lambda pod: (pod.made_seconds, pod.uid))
         chosen = [pod for pod in ordered if self._may_touch(pod, lever)]
-        most = DRY_DELETES_MOST if self._actions.dry_run else 1
+        most = DRY_DELETES_MOST if self._wishes.dry_run else 1
         return [
             DeleteStep(lever, pod.namespace, pod.name, pod.uid, pod.node,
                        f"it may kill node {pod.node} next")
@@ -338,14 +368,14 @@ class LeverPlanner:
                    for one in self._one.actor.actions)  # fmt: skip
 
     def _is_wide(self) -> bool:
-        return not self._is_approved and self._width() > self._actions.brakes.approval_above_nodes
+        return not self._is_approved and self._width() > self._wishes.brakes.approval_above_nodes
 
     def _width(self) -> int:
         silent = self._cluster.silent_nodes
         return len({pod.node for pod in self._family.pods if pod.lives and pod.node} - silent)
 
     def _wide_words(self) -> str:
-        most = self._actions.brakes.approval_above_nodes
+        most = self._wishes.brakes.approval_above_nodes
         return f"it runs on {self._width()} nodes, more than {most}: a person has to approve"
 
     def _was_done(self, lever: ActionLever, uid: str) -> bool:
@@ -371,21 +401,19 @@ class LeverPlanner:
 
     def _answer(self, steps: list[LeverStep]) -> LeverPlan:
         """What was begun is finished; all else waits for the brakes."""
-        if self._actions.dry_run or not steps:
-            return LeverPlan(tuple(steps), tuple(self._refusals), self._actions.dry_run)
+        finishing = tuple(self._finished_holds())
         tripped = dict(self._cluster.tripped)
         status = self._one.object.status
-        if status is not None and status.proved >= self._actions.brakes.nodes_least:
+        if status is not None and status.proved >= self._wishes.brakes.nodes_least:
             tripped.pop(STORM, None)  # the nodes themselves have said who it was
-        if not tripped:
-            return LeverPlan(tuple(steps), tuple(self._refusals))
-        name, why = next(iter(tripped.items()))
-        kept = tuple(one for one in steps if _is_finish(one))
-        for one in steps:
-            if not _is_finish(one):
+        if tripped and not self._wishes.dry_run:
+            name, why = next(iter(tripped.items()))
+            for one in steps:
                 lever = ACTIVATE if isinstance(one, StateStep) else one.lever.value
                 self._refuse(lever, RefusalReason.BRAKE, f"{name}: {why}")
-        return LeverPlan(kept, tuple(dict.fromkeys(self._refusals)))
+            steps = []
+        refusals = tuple(dict.fromkeys(self._refusals))
+        return LeverPlan(finishing, tuple(steps), refusals, self._wishes.dry_run)
 
     def _refuse(self, lever: str, reason: RefusalReason, words: str) -> None:
         self._refusals.append(LeverRefusal(lever, reason, words))
@@ -410,11 +438,3 @@ def pod_address(pod: FamilyPod) -> ObjectAddress:
     kind = changeable_kind("Pod", "v1")
     assert kind is not None  # noqa: S101 - a row of the table
     return ObjectAddress(kind, pod.namespace, pod.name, pod.uid)
-
-
-def _is_finish(step: LeverStep) -> bool:
-    """The second step of a hold: without it the pod would stay for ever."""
-    return (
-        isinstance(step, FieldStep) and step.lever is ActionLever.HOLD
-        and hold_stage(step.before) is HoldStage.ENDLESS
-    )  # fmt: skip

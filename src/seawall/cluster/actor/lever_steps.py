@@ -16,7 +16,6 @@ class RefusalReason(Enum):
     APPROVAL = "approval"
     OBSERVE = "observe"
     LEVER_OFF = "lever off"
-    NOT_BUILT = "not built"
     PROTECTED = "protected"
     NODES = "nodes"
     HOUR = "quarantines per hour"
@@ -85,6 +84,8 @@ class LeverRefusal:
 class LeverPlan:
     """For one quarantine, at one moment."""
 
+    finishing: tuple[LeverStep, ...] = ()
+    """Second halves of what was begun: made whatever brake is set, and in a dry run, too."""
     steps: tuple[LeverStep, ...] = ()
     refusals: tuple[LeverRefusal, ...] = ()
     is_dry_run: bool = False

@@ -10,16 +10,23 @@ from typing import Final, NamedTuple
 
 from seawall.cluster.actor.actor_events import ActorEvent
 from seawall.cluster.actor.actor_metrics import ActorMetrics
+from seawall.cluster.actor.pod_hold import (
+    CANCEL_SECONDS,
+    HOLD_SECONDS,
+    HoldStage,
+    held_tolerations,
+    hold_stage,
+)
 from seawall.cluster.changes.change_patch import ChangeOutcome, FieldChange
 from seawall.cluster.changes.change_writer import ChangeWriter
-from seawall.cluster.changes.changeable_kinds import changeable_kind
+from seawall.cluster.changes.changeable_kinds import TOLERATIONS, changeable_kind
 from seawall.cluster.changes.changed_objects import (
     ChangedObject,
     ChangeSearch,
     changed_objects,
     gated_pods,
 )
-from seawall.cluster.changes.object_change import ObjectAddress, object_address
+from seawall.cluster.changes.object_change import ObjectAddress, ObjectChange, object_address
 from seawall.cluster.kube.kube_client import KubeClient, Object
 from seawall.cluster.objects.api_group import ACTOR_MANAGER
 from seawall.cluster.objects.match_objects import meets_pod
@@ -72,6 +79,27 @@ class QuarantineUndo:
                     undone.append(UndoneField(one.address, change))
                     self._say(one.address, name, change)
         return undone
+
+    def finish_holds(
+        self, objects: Iterable[ChangedObject], standing: Collection[str], now_seconds: float
+    ) -> None:
+        """The second step of holds that nobody plans for any more: without it those pods would stay
+        on their silent nodes for ever.  KubeProblem.
+        """
+        for one in objects:
+            rows = [row for row in one.records if row.path == TOLERATIONS
+                    and row.quarantine in standing and row.uid == one.address.uid]  # fmt: skip
+            if not rows or hold_stage(rows[-1].after) is not HoldStage.ENDLESS:
+                continue
+            after = held_tolerations(rows[-1].after, HOLD_SECONDS)
+            if after is None or now_seconds - rows[-1].at_seconds < 2 * CANCEL_SECONDS:
+                continue
+            change = ObjectChange(
+                one.address, rows[-1].quarantine, TOLERATIONS, rows[-1].after, after
+            )
+            result = self._writer.apply(change)
+            LOG.info("%s: the hold of %s ends by itself: %s", change.quarantine, one.address,
+                     result.words or result.outcome.value)  # fmt: skip
 
     def ungate(self, gating: Mapping[str, WorkloadMatch]) -> int:
         """Pods that wait by our gate though no quarantine in ``gating`` means them go on; how many

@@ -14,7 +14,14 @@ from seawall.cluster.changes.change_patch import ChangeOutcome, FieldChange
 from seawall.cluster.changes.change_writer import ChangeWriter
 from seawall.cluster.changes.object_change import ObjectAddress
 from seawall.cluster.kube.kube_client import KubeClient, KubeProblem, KubeRefusal, Object
-from seawall.cluster.pages.cluster_act_page import ActOutcome, ActStep, StepResult, StepWhat
+from seawall.cluster.pages.cluster_act_page import (
+    ActName,
+    ActOutcome,
+    ActStep,
+    ClusterActPage,
+    StepResult,
+    StepWhat,
+)
 from seawall.findings.blindness import NotSeen
 
 MANAGER: Final = "seawall-cli"
@@ -145,11 +152,18 @@ class ActDesk:
         if refused:
             self.unseen.append(NotSeen("Events of it", refused, "create events"))
 
-    def broke_off(self, problem: KubeProblem) -> None:
-        """The API server went away in the middle: what stands in the steps was written."""
-        words = f"{short(problem)}; run it again: what is written already is left as it is"
-        self.unseen.append(NotSeen("the rest of it", words, ""))
+    def broke_off(self, act: ActName, problem: KubeProblem) -> ClusterActPage:
+        """The API server went away in the middle: what was written until then."""
         self._is_broken_off = True
+        words = f"{short(problem)}; whether the last write was carried out is not known"
+        unseen = [NotSeen("the rest of it", words, ""), *self.unseen]
+        return ClusterActPage(
+            act=act, source=self.source, as_of_unix_seconds=self.now_seconds, subject="",
+            headline=f"{act} BROKE OFF: the API server does not answer",
+            is_dry_run=self.is_dry_run, outcome=self.outcome, steps=tuple(self.steps),
+            effects=("run it again: what is written already is left as it is",),
+            unseen=tuple(unseen),
+        )  # fmt: skip
 
     @property
     def _made(self) -> StepResult:

@@ -33,7 +33,6 @@ WAIT_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 2.0
 _CLOCK_SECONDS: Final = 2.0
 """A node's clock may be behind the API server's by so much."""
-_OBSERVE: Final = "observe"
 _REASON_ANNOTATION: Final = f"{GROUP}/brake-reason"
 _REASON_LETTERS: Final = 512
 
@@ -121,11 +120,13 @@ def _answer(node: str, report: NodeReportObject | None, since_seconds: float) ->
     if report is None:
         return BrakeAnswer(node, "not reached", "", "no agent has said anything of its guard", None)
     mode, at = report.guard.mode, report.at_seconds
+    if report.guard.state == "silent":
+        return BrakeAnswer(node, "not reached", mode, "its agent hears nothing of a guard", at)
     if at < since_seconds:
         words = "its agent has not answered since the brake"
         return BrakeAnswer(node, "not reached", mode, words, at)
-    if mode != _OBSERVE:
-        return BrakeAnswer(node, "not reached", mode, "its guard does not observe yet", at)
+    if not report.guard.is_braked:
+        return BrakeAnswer(node, "not reached", mode, "its guard has no brake on", at)
     return BrakeAnswer(node, "observes", mode, "", at)
 
 

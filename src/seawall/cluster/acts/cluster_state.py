@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from seawall.cluster.acts.act_desk import ActDesk, short
-from seawall.cluster.kube.kube_client import KubeClient, KubeProblem, KubeRefusal, Object
+from seawall.cluster.kube.kube_client import KubeRefusal, Object
 from seawall.cluster.objects.api_group import (
     API_VERSION,
     CLUSTER_POLICY,
@@ -23,13 +23,15 @@ from seawall.cluster.objects.workload_quarantine_object import (
     WorkloadQuarantineObject,
     workload_quarantine_object,
 )
-from seawall.cluster.pages.cluster_reading import STALE_SECONDS, names_of
+from seawall.cluster.pages.cluster_reading import (
+    ACTOR_LEASE,
+    OBSERVER_LEASE,
+    STALE_SECONDS,
+    names_of,
+)
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
 
-ACTOR_LEASE: Final = "seawall-actor"
-GATES_SINCE: Final = (1, 36)
-"""MutatingAdmissionPolicy: before it a pod cannot be made to wait, only be refused."""
 _LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
 
 
@@ -94,26 +96,25 @@ def policy_of(desk: ActDesk) -> SeawallPolicyObject:
 
 def actor_state(desk: ActDesk) -> ActorState:
     """By its lease."""
+    return _lease_state(desk, ACTOR_LEASE, "actor")
+
+
+def observer_state(desk: ActDesk) -> ActorState:
+    """By its lease: it tells the actor's fences what is in force."""
+    return _lease_state(desk, OBSERVER_LEASE, "observer")
+
+
+def _lease_state(desk: ActDesk, name: str, who: str) -> ActorState:
     try:
-        leases = desk.client.items(_LEASES, {"fieldSelector": f"metadata.name={ACTOR_LEASE}"})
+        leases = desk.client.items(_LEASES, {"fieldSelector": f"metadata.name={name}"})
     except KubeRefusal as refusal:
-        return ActorState("unknown", f"whether an actor is installed: {short(refusal)}")
+        return ActorState("unknown", f"whether an {who} is installed: {short(refusal)}")
     newest = max((_renewed(one) for one in leases), default=0.0)
     if not newest:
-        return ActorState("nobody", "no actor is installed")
+        return ActorState("nobody", f"no {who} is installed, or none runs")
     if desk.now_seconds - newest > STALE_SECONDS:
-        return ActorState("nobody", "the actor's lease has run out")
-    return ActorState("acts", "an actor is installed")
-
-
-def server_version(client: KubeClient) -> tuple[int, int] | None:
-    """Major and minor; None: it does not say."""
-    try:
-        answer = client.get("/version")
-        minor = "".join(letter for letter in str(answer.get("minor", "")) if letter.isdigit())
-        return int(answer["major"]), int(minor)
-    except (KubeProblem, KeyError, ValueError):
-        return None
+        return ActorState("nobody", f"the {who}'s lease has run out")
+    return ActorState("acts", f"an {who} is installed")
 
 
 def refusal_words(where: str, refusal: KubeRefusal) -> str:
@@ -126,8 +127,11 @@ def refusal_words(where: str, refusal: KubeRefusal) -> str:
 
 
 def _renewed(lease: Object) -> float:
+    """0: nobody holds it."""
     try:
         spec = ObjectFields(lease, "Lease").fields("spec")
-        return (spec.seconds("renewTime") if spec is not None else None) or 0.0
+        if spec is None or not spec.text("holderIdentity"):
+            return 0.0
+        return spec.seconds("renewTime") or 0.0
     except ObjectProblem:
         return 0.0

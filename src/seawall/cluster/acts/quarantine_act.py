@@ -7,12 +7,11 @@ from typing import Any, Final, NamedTuple
 from seawall.cluster.acts.act_desk import ActDesk
 from seawall.cluster.acts.act_events import PODS_MOST, ActEvent, quarantine_event
 from seawall.cluster.acts.cluster_state import (
-    GATES_SINCE,
     actor_state,
+    observer_state,
     policy_of,
     quarantine_named,
     quarantines,
-    server_version,
 )
 from seawall.cluster.acts.workload_target import (
     WorkloadTarget,
@@ -23,7 +22,7 @@ from seawall.cluster.acts.workload_target import (
 )
 from seawall.cluster.changes.changeable_kinds import changeable_kind
 from seawall.cluster.judge.node_death import WorkloadKey
-from seawall.cluster.kube.kube_client import Object
+from seawall.cluster.kube.kube_client import Object, server_version
 from seawall.cluster.objects.action_levers import ActionApproval, ActionLever
 from seawall.cluster.objects.api_group import WORKLOAD_QUARANTINE, path_of
 from seawall.cluster.objects.object_fields import clean, word_of
@@ -36,6 +35,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
 )
 from seawall.cluster.pages.cluster_act_page import ActName, ClusterActPage
 from seawall.cluster.pages.cluster_words import clock
+from seawall.cluster.pages.quarantine_words import GATES_SINCE
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
 from seawall.words import counted, duration, first
@@ -255,7 +255,7 @@ class _Outlook:
         self._desk, self._policy, self._mode, self._kind = desk, policy, mode, kind
         self._pods, self._nodes = pods, nodes
         self._namespace = namespace
-        self._actor = actor_state(desk)
+        self._actor, self._observer = actor_state(desk), observer_state(desk)
         self._levers = policy.actions.levers_in(namespace)
         switch = ActionLever.SCALE_TO_ZERO if kind in SCALED else ActionLever.SUSPEND
         has_switch = changeable_kind(kind) is not None and kind != "Pod"
@@ -288,6 +288,8 @@ class _Outlook:
             yield "the actor only tells what it would do (spec.actions.dryRun of the policy)"
         elif actions.approval_in(self._namespace) is ActionApproval.OBSERVE:
             yield f"the policy says observe for {self._namespace}: the actor does nothing"
+        if self._actor.state == "acts" and self._observer.state == "nobody":
+            yield f"{self._observer.words}: the actor's fences hear of it from that alone"
         yield from self._by_mode()
 
     def _by_mode(self) -> Iterator[str]:

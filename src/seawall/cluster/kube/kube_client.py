@@ -520,6 +520,16 @@ def _dry(query: dict[str, str], is_dry_run: bool) -> Query | None:  # noqa: FBT0
     return {**query, "dryRun": "All"} if is_dry_run else query or None
 
 
+def server_version(client: KubeClient) -> tuple[int, int] | None:
+    """Major and minor of the API server; None: it does not say."""
+    try:
+        answer = client.get("/version")
+        minor = "".join(letter for letter in str(answer.get("minor", "")) if letter.isdigit())
+        return int(answer["major"]), int(minor)
+    except (KubeProblem, KeyError, ValueError):
+        return None
+
+
 def resource_of(path: str) -> str:
     """``pods``, ``nodes/status``, ``nodedeaths``; for what is no resource the path's first word."""
     return "/".join(_resource_parts(path)[::2])[:63]

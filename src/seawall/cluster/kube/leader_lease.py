@@ -45,6 +45,7 @@ class LeaderLease:
         """identity: of this process alone, a pod's name and uid."""
         self._client, self._identity = client, identity
         self._name, self._times = name, times or LeaseTimes()
+        self.namespace = namespace
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._path = f"{self._collection}/{name}"
         self._ended = threading.Event()

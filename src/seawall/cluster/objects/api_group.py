@@ -41,6 +41,10 @@ CHANGES_ANNOTATION: Final = f"{GROUP}/changes"
 """On an object of somebody else: which of its fields Seawall changed, and what they were."""
 CHANGED_BY_LABEL: Final = f"{GROUP}/changed-by"
 """On the same object: name of the quarantine, to find it by."""
+IN_FORCE_MAP: Final = "seawall-in-force"
+"""ConfigMap beside the lease, by the observer alone: names of quarantines, ``State mode`` each.
+The fences of the actor go by it; where there is no actor there is none.
+"""
 QUARANTINE_GATE: Final = f"{GROUP}/quarantine"
 """Scheduling gate of a pod that waits for the end of a quarantine."""
 GUARD_LABEL: Final = f"{GROUP}/guard"

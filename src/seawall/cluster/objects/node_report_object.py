@@ -46,6 +46,7 @@ class ReportGuard:
     can_kill: bool = False
     state: str = ""
     is_braked: bool = False
+    """It observes because of a brake, whatever its own file says."""
     takes_rescue: bool = False
     """Its mode or its file lets it carry out a rescue order."""
 

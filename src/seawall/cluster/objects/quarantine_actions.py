@@ -13,6 +13,7 @@ from seawall.cluster.objects.object_fields import (
 )
 
 ACTIONS_MOST: Final = 64
+PODS_MOST: Final = 1000
 _WORD_LETTERS: Final = 63
 _PATH_LETTERS: Final = 1024
 
@@ -73,6 +74,18 @@ class QuarantineCanary:
 
 
 @dataclass(frozen=True, slots=True)
+class QuarantinedPod:
+    """A pod that matches, and where it runs: a node's guard keeps it from starting there again."""
+
+    uid: str
+    node: str
+
+    def document(self) -> dict[str, Any]:
+        """What it is as JSON."""
+        return {"uid": self.uid, "node": self.node}
+
+
+@dataclass(frozen=True, slots=True)
 class ActorStatus:
     """What actor and people say in a quarantine's status; the observer writes none of it."""
 
@@ -81,12 +94,16 @@ class ActorStatus:
     approved_by: str = ""
     """Who has said that it may be done; empty: nobody."""
     canary: QuarantineCanary | None = None
+    pods: tuple[QuarantinedPod, ...] = ()
+    """Of a quarantine in force, at most ``PODS_MOST``; each node's agent takes its own."""
 
     def document(self) -> dict[str, Any]:
         """What it is as JSON; absent where nothing was done."""
         actions = [one.document() for one in self.actions[-ACTIONS_MOST:]]
+        pods = [one.document() for one in self.pods[:PODS_MOST]]
         return without_absent({
-            "actions": actions or None, "approvedBy": clean(self.approved_by, 253),
+            "actions": actions or None, "pods": pods or None,
+            "approvedBy": clean(self.approved_by, 253),
             "canary": None if self.canary is None else self.canary.document(),
         })  # fmt: skip
 
@@ -102,6 +119,10 @@ def actor_status(fields: ObjectFields | None) -> ActorStatus:
         None if canary is None else QuarantineCanary(
             canary.needed_text("pod"), canary.text("node"), canary.seconds("since"),
             canary.text("verdict", _WORD_LETTERS),
+        ),
+        tuple(
+            QuarantinedPod(row.needed_text("uid", _WORD_LETTERS), row.needed_text("node"))
+            for row in fields.rows("pods", PODS_MOST)
         ),
     )  # fmt: skip
 

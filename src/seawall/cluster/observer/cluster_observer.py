@@ -61,6 +61,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
 )
 from seawall.cluster.observer.dead_node_workloads import DeadNodeWorkloads
 from seawall.cluster.observer.death_ledger import DeathLedger
+from seawall.cluster.observer.in_force_map import InForceMap
 from seawall.cluster.observer.node_life import NodeLife, NodeLifeEvent, NodeLifeKind, NodeLifeTimes
 from seawall.cluster.observer.observer_events import EventTarget, ObserverEvent
 from seawall.cluster.observer.observer_metrics import ObserverMetrics
@@ -120,6 +121,7 @@ class ClusterObserver:
         self._ledger = DeathLedger(self._policy.judge_policy())
         self._looks = DeadNodeWorkloads(client, steady_seconds)
         self._quarantines: dict[str, WorkloadQuarantineObject] = {}
+        self._in_force = InForceMap(client, lease.namespace)
         self._reports: dict[str, _Report] = {}
         self._changed_reports: set[str] = set()
         self._waiting: dict[str, NodeLifeEvent] = {}
@@ -411,6 +413,7 @@ class ClusterObserver:
             return
         if term != self._term:
             self._term = term
+            self._in_force.forget()
             LOG.info("leads: %d nodes, %d deaths", len(self._life), len(self._ledger.objects))
             self._ledger.change_all_since(now - LIFE_SECONDS)
             self._changed_reports |= set(self._reports)
@@ -433,6 +436,7 @@ class ClusterObserver:
         self._write_retractions()
         self._tell_storms(now)
         self._write_quarantines()
+        self._in_force.write(self._quarantines.values())
         self._write_events()
         self._write_policy_status()
         self._forget(now)

@@ -27,6 +27,7 @@ from seawall.version import VERSION
 WORKLOADS_MOST: Final = 200
 """Series by workload: the worst of them."""
 _NAME_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_IN_FORCE: Final = (QuarantineState.ACTIVE, QuarantineState.CANARY)
 _WORKLOAD: Final = ("namespace", "kind", "name")
 RequestCounts = Mapping[tuple[str, str, str], int]
 """By verb, resource and HTTP status."""
@@ -58,6 +59,13 @@ class WatchNumbers(Collector):
         for pair, number in self._restarts().items():
             family.add_metric(pair, number)
         yield family
+
+
+def _expiry(registry: CollectorRegistry) -> Gauge:
+    return Gauge(
+        "seawall_quarantine_expiry_timestamp_seconds",
+        "When a quarantine that is in force ends by itself.", _WORKLOAD, registry=registry,
+    )  # fmt: skip
 
 
 class ObserverMetrics:
@@ -101,6 +109,7 @@ class ObserverMetrics:
         self._quarantines = Gauge(
             "seawall_quarantines", "WorkloadQuarantine objects.", ["state"], registry=registry
         )
+        self._expiry = _expiry(registry)
         self.name_seconds = Histogram(
             "seawall_death_to_name_seconds",
             "From a death that is visible to the workload that is named.",
@@ -117,10 +126,10 @@ class ObserverMetrics:
             "seawall_death_requests", "Requests that one death cost.",
             buckets=(2, 5, 10, 20, 30, 45), registry=registry,
         )  # fmt: skip
-        build = Gauge("seawall_build_info", "Always 1.", ["version"], registry=registry)
-        build.labels(VERSION).set(1)
         for state in QuarantineState:
             self._quarantines.labels(state.value).set(0)
+        build = Gauge("seawall_build_info", "Always 1.", ["version"], registry=registry)
+        build.labels(VERSION).set(1)
 
     def show_incidents(self, sizes: Mapping[IncidentSize, int]) -> None:
         """As they stand in the cluster."""
@@ -137,8 +146,12 @@ class ObserverMetrics:
         """As they stand in the cluster; of workloads the 200 worst."""
         states = dict.fromkeys(QuarantineState, 0)
         rows: dict[tuple[str, str, str], tuple[float, int, str]] = {}
+        self._expiry.clear()
         for one in quarantines:
             states[one.state] += 1
+            if one.state in _IN_FORCE and one.expires_seconds is not None:
+                name = one.workload
+                self._expiry.labels(name.namespace, name.kind, name.name).set(one.expires_seconds)
             if one.status is not None:
                 name = one.workload
                 score = one.status.score_log10

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall cluster why|suspects|deaths|replay --json``."""
 
+import json
 from enum import Enum
 from typing import Final
 
 from seawall.cluster.objects.node_death_object import DeathWorkload, NodeDeathObject
 from seawall.cluster.objects.node_report_object import NodeReportObject
+from seawall.cluster.objects.quarantine_actions import QuarantineAction, QuarantineCanary
 from seawall.cluster.objects.record_line import RecordLine
 from seawall.cluster.objects.workload_quarantine_object import WorkloadQuarantineObject
 from seawall.cluster.pages.cluster_reading import ObserverWatch, moved_seconds
@@ -34,6 +36,16 @@ def moved_at(death: NodeDeathObject) -> str | None:
     return taken_at(moved_seconds(death))
 
 
+def before(action: QuarantineAction) -> str | None:
+    """The field's value before, as JSON; null: there was none"""
+    return None if action.before is None else json.dumps(action.before, sort_keys=True)
+
+
+def after(action: QuarantineAction) -> str | None:
+    """The field's value after, as JSON; null: there is none"""
+    return None if action.after is None else json.dumps(action.after, sort_keys=True)
+
+
 _SHAPES: Final[Shapes] = {
     ObserverWatch: shown("state words holder:filled renewed_at=renewed_seconds:time"),
     WorkloadQuarantineObject: (
@@ -46,7 +58,15 @@ _SHAPES: Final[Shapes] = {
         *shown("nodes proved companions chance", of="status"),
         *shown("named_at=named_seconds:time named_after_seconds", of="status"),
         *shown("expires_at=expires_seconds:time"),
+        *shown("approved_by=actor_status.approved_by:filled actions=actor_status.actions"),
+        *shown("canary=actor_status.canary"),
     ),
+    QuarantineAction: (
+        *shown("lever kind namespace name uid at=at_seconds:time result path:filled"),
+        *shown(before, after),
+        *shown("undone_at=undone_seconds:time problem:filled"),
+    ),
+    QuarantineCanary: shown("pod node:filled since=since_seconds:time verdict:filled"),
     NodeDeathObject: (
         *shown("name node"),
         *shown("kind phase cause confidence", turn=word),
@@ -67,7 +87,9 @@ _SHAPES: Final[Shapes] = {
         *shown("uncounted_bytes decision", of="distress"),
     ),
 }
-_TOP: Final = "as_of=as_of_unix_seconds:time source=reading.source watch=reading.watch"
+_TOP: Final = (
+    "as_of=as_of_unix_seconds:time source=reading.source watch=reading.watch actor=reading.actor"
+)
 
 WHY: Final = Document(
     name="cluster-why",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from xml.etree.ElementTree import Element
 
+from seawall.cluster.objects.action_levers import ActionLever, ActionResult
 from seawall.cluster.objects.node_death_object import NodeDeathObject
 from seawall.cluster.objects.workload_quarantine_object import (
     QuarantineState,
@@ -33,7 +34,15 @@ from seawall.cluster.pages.cluster_words import (
     state_word,
     watch_words,
 )
-from seawall.cluster.pages.lane_chart import LANES_MOST, LaneMark, NodeLane, lane_chart
+from seawall.cluster.pages.lane_chart import (
+    LANES_MOST,
+    LaneMark,
+    LaneSpan,
+    NodeLane,
+    SpanKind,
+    lane_chart,
+)
+from seawall.cluster.pages.quarantine_words import HOLD_SECONDS, IN_FORCE
 from seawall.views.document import taken_at
 from seawall.views.html_report.html_elements import Child, element, folded
 from seawall.views.html_report.page_elements import (
@@ -47,6 +56,7 @@ from seawall.words import counted, first
 SUSPECTS_MOST: Final = 10
 DEATHS_MOST: Final = 200
 _WORKLOADS_SHOWN: Final = 12
+_MADE: Final = (ActionResult.DONE.value, ActionResult.UNDONE.value, ActionResult.REVERTED.value)
 _EDGE_SHARE: Final = 0.06
 _EDGE_LEAST_SECONDS: Final = 60.0
 
@@ -69,7 +79,8 @@ def cluster_html(reading: ClusterReading, origin: ClusterReportOrigin) -> bytes:
         "body",
         element("header", element("h1", whole.headline[0].upper() + whole.headline[1:]),
                 element("p", heading(reading), class_="soft"), watch),
-        element("main", _suspects(reading), _deaths(reading), _table_of(reading), _unseen(whole)),
+        element("main", _suspects(reading), _deaths(reading), _acts(reading), _table_of(reading),
+                _unseen(whole)),
         element("footer", element("p", f"{origin.command}, seawall {origin.version}")),
     )  # fmt: skip
     return html_page(title, body)
@@ -143,9 +154,10 @@ def _deaths(reading: ClusterReading) -> Element:
         return html_section(title, element("p", "No death is recorded."))
     nodes = list(dict.fromkeys(death.node for death in reversed(reading.deaths)))[:LANES_MOST]
     shown = [death for death in reading.deaths if death.node in nodes]
-    section = html_section(
-        title, element("div", _chart(reading, "All nodes that died", shown), class_="wide")
-    )
+    acted = [lane for one in reading.suspects if (lane := quarantine_lane(one, reading)).spans]
+    words = "All nodes that died, and what was done" if acted else "All nodes that died"
+    chart = _chart(reading, words, shown, quarantines=acted[:SUSPECTS_MOST])
+    section = html_section(title, element("div", chart, class_="wide"))
     if more := len({death.node for death in reading.deaths}) - len(nodes):
         words = f"The {len(nodes)} nodes that died last; {counted(more, 'node')} left out."
         section.append(element("p", words, class_="soft"))
@@ -154,10 +166,11 @@ def _deaths(reading: ClusterReading) -> Element:
 
 def _chart(
     reading: ClusterReading, title: str, deaths: Sequence[NodeDeathObject],
-    way: Sequence[float] = (),
+    way: Sequence[float] = (), quarantines: Sequence[NodeLane] = (),
 ) -> Element:  # fmt: skip
-    lanes = list(_lanes(reading, deaths))
+    lanes = [*quarantines, *_lanes(reading, deaths)]
     moments = [mark.unix_seconds for lane in lanes for mark in lane.marks]
+    moments += [at for lane in lanes for span in lane.spans for at in (span.first, span.last)]
     begin, end = min(moments), max(moments)
     edge = max((end - begin) * _EDGE_SHARE, _EDGE_LEAST_SECONDS)
     return lane_chart(title, lanes, begin - edge, end + edge, way)
@@ -187,6 +200,46 @@ def _marks(death: NodeDeathObject, now: float) -> Iterator[LaneMark]:
     moved = moved_seconds(death)
     if moved is not None:
         yield LaneMark(moved, "moved", f"{death.node}: its pods are moved {both(moved, now)}")
+
+
+def quarantine_lane(one: WorkloadQuarantineObject, reading: ClusterReading) -> NodeLane:
+    """Of a workload: while its quarantine was in force, and while pods of it were held."""
+    now = reading.as_of_unix_seconds
+    actions = one.actor_status.actions
+    spans = []
+    began = min((each.at_seconds for each in actions if each.result in _MADE), default=None)
+    if began is not None and one.state in (*IN_FORCE, QuarantineState.RELEASED):
+        ended = max((each.undone_seconds or 0.0 for each in actions), default=0.0)
+        is_over = one.state is QuarantineState.RELEASED
+        last = max(ended if is_over and ended else now, began)
+        words = f"{who(one)}: {state_word(one)}, mode {one.mode.value}, since {both(began, now)}"
+        kind: SpanKind = "canary" if one.state is QuarantineState.CANARY else "active"
+        spans.append(LaneSpan(began, last, kind, words))
+    for each in actions:
+        if each.lever != ActionLever.HOLD.value or each.result not in _MADE:
+            continue
+        last = min(each.at_seconds + HOLD_SECONDS, each.undone_seconds or now, now)
+        words = f"{each.namespace}/{each.name}: held since {both(each.at_seconds, now)}"
+        spans.append(LaneSpan(each.at_seconds, max(last, each.at_seconds), "held", words))
+    return NodeLane(who(one), (), tuple(spans))
+
+
+def _acts(reading: ClusterReading) -> Element | None:
+    """Each write, newest first; None: nobody did anything."""
+    rows = [(one, each) for one in reading.suspects for each in one.actor_status.actions]
+    if not rows:
+        return None
+    now = reading.as_of_unix_seconds
+    rows.sort(key=lambda row: row[1].at_seconds, reverse=True)
+    head = (("when", False), ("workload", False), ("lever", False), ("on", False),
+            ("result", False), ("why not", False))  # fmt: skip
+    table = [
+        (both(each.at_seconds, now), who(one), each.lever,
+         f"{each.kind} {each.namespace}/{each.name}".strip(" /"),
+         each.result, each.problem or "-")
+        for one, each in rows[:DEATHS_MOST]
+    ]  # fmt: skip
+    return html_section("What was done", html_table(head, table))
 
 
 def _table_of(reading: ClusterReading) -> Element:

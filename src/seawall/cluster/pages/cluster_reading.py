@@ -39,6 +39,7 @@ STALE_SECONDS: Final = 60.0
 """The leader renews its lease every two seconds and gives up after ten."""
 LEASE: Final = "Lease"
 OBSERVER_LEASE: Final = "seawall-observer"
+ACTOR_LEASE: Final = "seawall-actor"
 EVICTION_SECONDS: Final = 300.0
 """From Ready=Unknown until the pods of a node are deleted: the default of
 ``tolerationSeconds`` that the API server gives every pod (DefaultTolerationSeconds)."""
@@ -80,6 +81,10 @@ class ClusterReading:
     """Worst first."""
     reports: tuple[NodeReportObject, ...]
     unseen: tuple[NotSeen, ...]
+    actor: ObserverWatch = ObserverWatch("unknown", "whether an actor is installed was not asked")
+    """Whether anybody acts."""
+    kubernetes: tuple[int, int] | None = None
+    """Major and minor of the API server; None: not known."""
 
     def deaths_of(self, suspect: WorkloadQuarantineObject) -> tuple[NodeDeathObject, ...]:
         """Those with it on the node, by time: also those that came after it was named."""
@@ -146,6 +151,7 @@ class _Objects:
     reports: list[NodeReportObject] = field(default_factory=list)
     policies: list[SeawallPolicyObject] = field(default_factory=list)
     leases: list[ObserverWatch] = field(default_factory=list)
+    actor_leases: list[ObserverWatch] = field(default_factory=list)
     newest_seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
 
@@ -173,11 +179,13 @@ class _Objects:
             self._add_lease(whole)
 
     def _add_lease(self, whole: ObjectFields) -> None:
-        if whole.needed_fields("metadata").text("name") != OBSERVER_LEASE:
+        name = whole.needed_fields("metadata").text("name")
+        if name not in (OBSERVER_LEASE, ACTOR_LEASE):
             return
         spec = whole.needed_fields("spec")
         renewed = spec.seconds("renewTime")
-        self.leases.append(ObserverWatch("unknown", "", spec.text("holderIdentity"), renewed))
+        leases = self.leases if name == OBSERVER_LEASE else self.actor_leases
+        leases.append(ObserverWatch("unknown", "", spec.text("holderIdentity"), renewed))
         self._see(lambda: (renewed,))
 
     def _see(self, times: Callable[[], Iterable[float | None]]) -> None:
@@ -186,12 +194,13 @@ class _Objects:
 
 def cluster_reading(
     objects: Iterable[Any], source: str, now_unix_seconds: float | None,
-    missing: Mapping[str, NotSeen],
+    missing: Mapping[str, NotSeen], kubernetes: tuple[int, int] | None = None,
 ) -> ClusterReading:  # fmt: skip
     """Of the objects in a list, as the API gives them.
 
     now_unix_seconds: the API server's clock; None: a file, whose newest time is taken
     missing:          kinds that were not to be had, and why
+    kubernetes:       major and minor of the API server; None: not known
     """
     held = _Objects()
     unseen = list(missing.values())
@@ -209,7 +218,8 @@ def cluster_reading(
     now = held.newest_seconds if now_unix_seconds is None else now_unix_seconds
     return ClusterReading(
         source=source, as_of_unix_seconds=now, is_file=now_unix_seconds is None,
-        watch=_watch(held.leases, now, missing),
+        watch=_watch(held.leases, now, missing, "observer"),
+        actor=_watch(held.actor_leases, now, missing, "actor"), kubernetes=kubernetes,
         policy=held.policies[0] if held.policies else SeawallPolicyObject(),
         deaths=tuple(sorted(held.deaths, key=lambda one: (one.heartbeat_seconds, one.name))),
         suspects=tuple(sorted(held.suspects, key=_worst_first)),
@@ -224,17 +234,18 @@ def _worst_first(one: WorkloadQuarantineObject) -> tuple[bool, int, float, str]:
 
 
 def _watch(
-    leases: Iterable[ObserverWatch], now: float, missing: Mapping[str, NotSeen]
+    leases: Iterable[ObserverWatch], now: float, missing: Mapping[str, NotSeen], who: str
 ) -> ObserverWatch:
+    """``who``: observer or actor."""
     lease = max(leases, key=lambda one: one.renewed_seconds or 0.0, default=None)
     if lease is None and LEASE in missing:
         return ObserverWatch("unknown", f"whether anybody watches: {missing[LEASE].why}")
     if lease is None or not lease.holder:
-        return ObserverWatch("nobody", "no observer holds its lease")
+        return ObserverWatch("nobody", f"no {who} holds its lease")
     renewed = lease.renewed_seconds
     if renewed is None or now - renewed > STALE_SECONDS:
-        return ObserverWatch("nobody", "the observer's lease has run out", lease.holder, renewed)
-    return ObserverWatch("watching", "an observer holds its lease", lease.holder, renewed)
+        return ObserverWatch("nobody", f"the {who}'s lease has run out", lease.holder, renewed)
+    return ObserverWatch("watching", f"an {who} holds its lease", lease.holder, renewed)
 
 
 def names_of(suspect: WorkloadQuarantineObject) -> Iterator[str]:

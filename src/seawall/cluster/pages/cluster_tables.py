@@ -24,6 +24,7 @@ from seawall.cluster.pages.cluster_words import (
     state_word,
     watch_words,
 )
+from seawall.cluster.pages.quarantine_words import IN_FORCE
 from seawall.findings.blindness import NotSeen
 from seawall.views.terminal import Console, plain, shorten
 from seawall.words import counted
@@ -32,6 +33,7 @@ ROWS_MOST: Final = 17
 """What a screen of 24 lines holds beside the heading."""
 _NODE_WIDTH: Final = 20
 _OTHER_COLUMNS: Final = 6 + 8 + 9 + 12 + 6 * 2  # ago, cause, phase, evidence, between
+_ENDS_WIDTH: Final = 12
 _LEVELS: Final = {
     SuspicionState.CONVICTED: "critical", SuspicionState.INSEPARABLE: "critical",
     SuspicionState.SUSPECTED: "warning",
@@ -107,9 +109,12 @@ def suspects_lines(page: ClusterSuspectsPage, paper: Console, *, whole: bool) ->
         return
     now = page.as_of_unix_seconds
     shown = page.rows if whole else page.rows[: ROWS_MOST - 3]
-    width = min(max(8, *(len(plain(who(row.suspect))) for row in shown)), paper.width - 49)
+    width = min(
+        max(8, *(len(plain(who(row.suspect))) for row in shown)), paper.width - 49 - _ENDS_WIDTH
+    )
     yield paper.paint(
-        f"{'WORKLOAD':{width}}  {'STATE':11}  {'SCORE':>5} {'MARK':>5}  {'NODES':>5}  LAST DEATH",
+        f"{'WORKLOAD':{width}}  {'STATE':11}  {'SCORE':>5} {'MARK':>5}  {'NODES':>5}  "
+        f"{'LAST DEATH':{_ENDS_WIDTH}}ENDS",
         "bold",
     )
     for row in shown:
@@ -123,7 +128,7 @@ def suspects_lines(page: ClusterSuspectsPage, paper: Console, *, whole: bool) ->
         nodes = len(status.nodes) if status else 0
         yield (
             f"{shorten(plain(who(one)), width):{width}}  {state}  {score:>5} {mark:>5}  "
-            f"{nodes:>5}  {last}"
+            f"{nodes:>5}  {last:{_ENDS_WIDTH}}{_ends(one, now)}"
         )
     yield from _rest(len(page.rows) - len(shown), "suspect")
     yield ""
@@ -171,6 +176,13 @@ def deaths_lines(page: ClusterDeathsPage, paper: Console, *, whole: bool) -> Ite
         yield words[: paper.width].rstrip()
     yield from _rest(len(page.rows) - len(shown), "earlier death")
     yield from _unseen(page.unseen, paper, whole=whole)
+
+
+def _ends(one: WorkloadQuarantineObject, now: float) -> str:
+    """When a quarantine that is in force ends by itself."""
+    if one.state not in IN_FORCE or one.expires_seconds is None:
+        return "-"
+    return ago(one.expires_seconds, now)
 
 
 def _head(reading: ClusterReading, paper: Console) -> Iterator[str]:

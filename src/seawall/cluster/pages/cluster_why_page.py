@@ -17,7 +17,6 @@ from seawall.cluster.objects.node_death_object import (
 )
 from seawall.cluster.objects.node_report_object import NodeReportObject
 from seawall.cluster.objects.workload_quarantine_object import (
-    QuarantineMode,
     QuarantineState,
     WorkloadQuarantineObject,
 )
@@ -34,6 +33,13 @@ from seawall.cluster.pages.cluster_reading import (
     workload_name,
 )
 from seawall.cluster.pages.cluster_words import NOBODY_WATCHES, ago, both, clock
+from seawall.cluster.pages.quarantine_words import (
+    done_words,
+    held_pods,
+    is_stopped,
+    next_words,
+    quarantine_commands,
+)
 from seawall.findings.blindness import NotSeen
 from seawall.findings.shell import quote
 from seawall.words import counted, duration, first
@@ -111,9 +117,9 @@ def _page(
     return ClusterWhyPage(
         reading=reading, subject=subject, answer=answer, headline=headline, suspect=suspect,
         others=tuple(others), deaths=tuple(deaths), report=report,
-        done=_done(suspect) if suspect else "",
+        done=done_words(suspect) if suspect else "",
         outlook=tuple(_outlook(reading, suspect, deaths)),
-        commands=_commands(suspect) if suspect and is_killer(suspect) else (),
+        commands=_ending(reading, suspect) if suspect else (),
         unseen=_unseen(reading, deaths),
     )  # fmt: skip
 
@@ -135,8 +141,9 @@ def _headline(
     name, verdict = str(one.workload), verdict_of(one)
     dead = {death.node for death in deaths} or set(one.status.nodes if one.status else ())
     nodes = counted(len(dead), "node")
-    when = f", the last {ago(deaths[-1].heartbeat_seconds, reading.as_of_unix_seconds)}"
-    when = when if deaths else ""
+    when = ""
+    if deaths:
+        when = f", the last {ago(deaths[-1].heartbeat_seconds, reading.as_of_unix_seconds)}"
     if verdict is SuspicionState.INSEPARABLE:
         rows = one.status.companions if one.status else ()
         with_ = first([f"{row.namespace}/{row.name}" for row in rows], 2) or "another workload"
@@ -145,6 +152,9 @@ def _headline(
         return f"{name} kills nodes: {nodes} dead{when}"
     if verdict is SuspicionState.CANNOT_TELL:
         return f"whether {name} kills nodes cannot be told: {nodes} died with it{when}"
+    if verdict is SuspicionState.NONE:
+        died = f"{nodes} died with it{when}" if dead else "no node is known to have died with it"
+        return f"{name}: a person's own word ({one.reason}); {died}"
     return f"{name} is suspected: {nodes} died with it{when}"
 
 
@@ -234,21 +244,13 @@ def _is_named(one: DeathWorkload, subject: str) -> bool:
     return subject in (*names, f"{kind}/{one.owner_name}", f"{space}/{kind}/{one.owner_name}")
 
 
-def _done(one: WorkloadQuarantineObject) -> str:
-    if one.state is QuarantineState.RELEASED:
-        return "it was released: nothing is done to it"
-    is_said = one.state in (QuarantineState.SUSPECTED, QuarantineState.PROPOSED)
-    if is_said or one.mode is QuarantineMode.TELL:
-        return "nothing was changed: Seawall observes here, and only says who it is"
-    return f"{one.state.value}, mode {one.mode.value}: kubectl get wq {quote(one.name)} -o yaml"
-
-
 def _outlook(
     reading: ClusterReading, one: WorkloadQuarantineObject | None,
     deaths: Sequence[NodeDeathObject],
 ) -> Iterator[str]:  # fmt: skip
     now = reading.as_of_unix_seconds
-    moved = moved_seconds(deaths[-1]) if deaths else None
+    is_over = one is not None and (is_stopped(one, reading) or bool(held_pods(one, now)))
+    moved = moved_seconds(deaths[-1]) if deaths and not is_over else None
     if moved is not None:
         what = "its pod" if one else "each pod"
         where = f"{what} on {deaths[-1].node}"
@@ -259,15 +261,21 @@ def _outlook(
             yield f"{where} may run elsewhere since {when}"
     if one is None:
         return
+    yield from next_words(one, reading)
     if one.status and one.status.chance is not None:
         nodes = counted(one.status.chance.with_workload, "node")
         yield f"{nodes} ran it when counted last: those that live may be next"
     moments = [death.heartbeat_seconds for death in deaths]
-    if len(moments) > 1 and is_killer(one):
+    if len(moments) > 1 and is_killer(one) and not is_over:
         apart = median(later - sooner for sooner, later in pairwise(moments))
         due = moments[-1] + apart
         when = f"dies about {clock(due, now)}" if due > now else f"is due since {clock(due, now)}"
         yield f"its nodes died {duration(apart)} apart: at that pace the next {when}"
+
+
+def _ending(reading: ClusterReading, one: WorkloadQuarantineObject) -> tuple[str, ...]:
+    """Where Seawall has a hand in it its own verb, else kubectl's."""
+    return quarantine_commands(one, reading) or (_commands(one) if is_killer(one) else ())
 
 
 def _commands(one: WorkloadQuarantineObject) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from seawall.cluster.pages.cluster_words import (
     strongest,
     watch_words,
 )
+from seawall.cluster.pages.quarantine_words import IN_FORCE
 from seawall.views.terminal import Console, plain, shorten
 from seawall.words import counted, size
 
@@ -111,8 +112,10 @@ def _below(page: ClusterWhyPage, paper: Console, *, whole: bool) -> Iterator[str
     if page.done:
         yield from _part(paper, "done", [page.done])
     yield from _part(paper, "next", page.outlook)
+    is_in_force = page.suspect is not None and page.suspect.state in IN_FORCE
+    label = "take back" if is_in_force else "to end it"
     for number, line in enumerate(page.commands):
-        yield _label("to end it" if not number else "") + plain(line)
+        yield _label(label if not number else "") + plain(line)
     yield from _others(page, paper, whole=whole)
     yield from _unseen(page, paper, whole=whole)
 

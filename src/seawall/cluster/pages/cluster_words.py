@@ -72,10 +72,12 @@ def score_words(one: WorkloadQuarantineObject) -> str:
 
 
 def state_word(one: WorkloadQuarantineObject) -> str:
-    """What is said of it, or what became of it where that is more."""
+    """What is said of it, or, in capitals, what became of it where that is more."""
     is_said = one.state in (QuarantineState.SUSPECTED, QuarantineState.PROPOSED)
     verdict = verdict_of(one)
-    return verdict.value if is_said and verdict is not SuspicionState.NONE else one.state.value
+    return (
+        verdict.value if is_said and verdict is not SuspicionState.NONE else one.state.value.upper()
+    )
 
 
 def odds(probability: float | None) -> str:

@@ -25,6 +25,7 @@ _STEPS_SECONDS: Final = (
     1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 432000,
 )  # fmt: skip
 MarkKind = Literal["distress", "death", "planned", "moved"]
+SpanKind = Literal["held", "active", "canary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,23 @@ class LaneMark:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneSpan:
+    """What held from one moment to another."""
+
+    first: float
+    last: float
+    kind: SpanKind
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeLane:
-    """One node and what happened to it."""
+    """One node and what happened to it, or a workload and what was done about it."""
 
     node: str
     marks: tuple[LaneMark, ...]
     """By time."""
+    spans: tuple[LaneSpan, ...] = ()
 
 
 def lane_chart(
@@ -52,11 +64,13 @@ def lane_chart(
     the node that died then.
     """
     frame = _Frame(first, max(last, first + 1.0), len(lanes))
+    has_spans = any(lane.spans for lane in lanes)
     return element(
         "svg", element("title", title), _axis(frame),
         (_lane(frame, number, lane) for number, lane in enumerate(lanes)),
-        _way(frame, lanes, way), _legend(frame),
-        viewBox=f"0 0 {_WIDTH} {frame.height}", role="img", aria_label=title, class_="chart",
+        _way(frame, lanes, way), _legend(frame, has_spans=has_spans),
+        viewBox=f"0 0 {_WIDTH} {frame.height + (_SPAN_ROW if has_spans else 0)}",
+        role="img", aria_label=title, class_="chart",
     )  # fmt: skip
 
 
@@ -91,6 +105,7 @@ def _lane(frame: _Frame, number: int, lane: NodeLane) -> Element:
         class_="lane",
     )  # fmt: skip
     begin = frame.first
+    group.extend(_span(frame, y, span) for span in lane.spans)
     for mark in lane.marks:
         if mark.kind == "death":
             group.append(_line(frame, y, begin, mark.unix_seconds, "alive"))
@@ -111,6 +126,15 @@ def _lane(frame: _Frame, number: int, lane: NodeLane) -> Element:
 def _line(frame: _Frame, y: float, begin: float, end: float, style: str) -> Element:
     x1, x2 = (str(frame.x(seconds)) for seconds in (begin, end))
     return element("line", x1=x1, x2=x2, y1=str(y), y2=str(y), class_=style)
+
+
+def _span(frame: _Frame, y: float, span: LaneSpan) -> Element:
+    x1, x2 = frame.x(span.first), frame.x(span.last)
+    height = 12 if span.kind == "held" else 6
+    return element(
+        "rect", element("title", span.words), x=str(x1), y=str(y - height / 2),
+        width=str(round(max(x2 - x1, 3.0), 1)), height=str(height), class_=span.kind,
+    )  # fmt: skip
 
 
 def _sign(frame: _Frame, y: float, mark: LaneMark) -> Element:
@@ -171,7 +195,14 @@ def _clock(seconds: float, step: float) -> str:
     return words[11:16] if step >= 60 else words[11:19]
 
 
-def _legend(frame: _Frame) -> Element:
+_SPAN_ROW: Final = 16
+_SPANS: Final[tuple[tuple[SpanKind, str], ...]] = (
+    ("held", "its pods are held"), ("active", "its quarantine is in force"),
+    ("canary", "one pod of it is let through"),
+)  # fmt: skip
+
+
+def _legend(frame: _Frame, *, has_spans: bool) -> Element:
     """What each sign means."""
     group = element("g", class_="lane")
     x, y = float(_LEFT), frame.floor + 33.0
@@ -183,6 +214,16 @@ def _legend(frame: _Frame) -> Element:
     for kind, words in signs:
         share = (x - _LEFT) / (_WIDTH - _LEFT - _RIGHT)
         group.append(_sign(plain_frame, y, LaneMark(share, kind, words)))
+        group.append(element("text", words, x=str(x + 10), y=str(y + 4)))
+        x += 30 + 5.6 * len(words)
+    if not has_spans:
+        return group
+    y += _SPAN_ROW
+    x = float(_LEFT)
+    for kind_, words in _SPANS:
+        share = (x - _LEFT) / (_WIDTH - _LEFT - _RIGHT)
+        span = LaneSpan(share, share, kind_, words)
+        group.append(_span(plain_frame, y, span))
         group.append(element("text", words, x=str(x + 10), y=str(y + 4)))
         x += 30 + 5.6 * len(words)
     return group

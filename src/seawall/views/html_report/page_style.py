@@ -54,6 +54,9 @@ td.name { overflow-wrap: anywhere; }
 .lane .death { fill: var(--critical); } .lane .planned { fill: var(--soft); }
 .lane .distress { fill: var(--warning); }
 .lane .moved { fill: var(--ground); stroke: var(--soft); stroke-width: 1.5; }
+.lane .held { fill: var(--warning); opacity: 0.45; }
+.lane .active { fill: var(--critical); opacity: 0.6; }
+.lane .canary { fill: var(--info); opacity: 0.6; }
 .way { fill: none; stroke: var(--soft); stroke-width: 1; }
 .bar { display: block; width: 100%; height: 1.6rem; }
 .bar.small { width: 9rem; height: .8rem; }

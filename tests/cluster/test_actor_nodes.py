@@ -1,0 +1,128 @@
+"""What the actor does about nodes: labels of guarded ones, orders to silent ones, innocents that
+leave dead ones early.
+"""
+
+from pathlib import Path
+
+import pytest
+from tests.cluster.acted_scene import deployment, release, state, until
+from tests.cluster.actor_process import ActorProcess, convict, opted_in, set_policy
+from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.node_pool import NodePool
+from tests.cluster.plane_build import version_wanted
+from tests.cluster.slow_killer import node_report
+from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import deploy, pods
+
+from seawall.cluster.objects.api_group import GUARD_LABEL, NODE_REPORT, RESCUE_ORDER, path_of
+from seawall.cluster.objects.rescue_order_object import rescue_order_object
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+MUTATES = tuple(map(int, version_wanted().split("."))) >= (1, 36)
+
+
+def report(client: ApiClient, node: str, accused: list[Object], **guard: object) -> None:
+    body = node_report(client, node, accused)
+    body["report"]["guard"] |= {"mode": "enforce", "canKill": True, **guard}
+    client.create(path_of(NODE_REPORT), body)
+
+
+def labelled(client: ApiClient) -> set[str]:
+    found = client.items("/api/v1/nodes", labelSelector=GUARD_LABEL)
+    return {one["metadata"]["name"] for one in found}
+
+
+def test_nodes_are_labelled_by_their_reports_alone(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    client = pool.client
+    set_policy(client)
+    first, second, third = pool.names[:3]
+    report(client, first, [])
+    report(client, second, [], mode="observe")
+    client.patch(f"/api/v1/nodes/{third}", {"metadata": {"labels": {GUARD_LABEL: "enforcing"}}})
+    with ActorProcess(slow_plane, tmp_path) as actor:
+        until(actor, lambda: labelled(client) == {first}, 40)
+        guard = {"mode": "enforce", "canKill": False}
+        client.patch(path_of(NODE_REPORT, first), {"report": {"guard": guard}})
+        until(actor, lambda: labelled(client) == set(), 20)
+
+
+@pytest.mark.skipif(not MUTATES, reason="before 1.36 probation is a denial")
+def test_on_probation_it_serves_on_under_a_guard(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    client = pool.client
+    set_policy(client)
+    pool.deploy("hog", 2)
+    pool.wait_until_running()
+    before = {pod["metadata"]["name"] for pod in pods(client, pool.space, "hog")}
+    free = sorted(set(pool.names) - pool.nodes_of("hog"))[:2]
+    for node in free:
+        report(client, node, [])
+    name = convict(client, deployment(pool, "hog"), ("gone-1", "gone-2"), state="Active",
+                   mode="probation", approvedBy="someone")  # fmt: skip
+    with ActorProcess(slow_plane, tmp_path) as actor:
+        until(actor, lambda: pool.nodes_of("hog") <= set(free) and pool.running("hog") == 2, 90)
+        assert state(client, name) == ("Active", "probation")
+        after = {pod["metadata"]["name"] for pod in pods(client, pool.space, "hog")}
+        assert not before & after
+        release(client, name)
+
+
+def test_a_silent_node_is_ordered_to_end_whom_its_guard_proved(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    client = pool.client
+    set_policy(client, levers={"rescue": True})
+    pool.deploy("hog", 2)
+    pool.wait_until_running()
+    accused, other = pods(client, pool.space, "hog")
+    node, deaf = accused["spec"]["nodeName"], other["spec"]["nodeName"]
+    report(client, node, [accused], takesRescue=True)
+    report(client, deaf, [other], takesRescue=False)
+    with (
+        opted_in(client, "actor.levers.rescue=true"),
+        ActorProcess(slow_plane, tmp_path) as actor,
+    ):
+        wait_until(actor.leads, 30, "it leads")
+        pool.nodes.die(node, deaf)
+        until(actor, lambda: client.items(path_of(RESCUE_ORDER)), 60)
+        orders = [rescue_order_object(one) for one in client.items(path_of(RESCUE_ORDER))]
+        assert [(one.node, one.pods) for one in orders] == [(node, (accused["metadata"]["uid"],))]
+        assert orders[0].requested_by == "seawall-actor"
+    client.delete(path_of(RESCUE_ORDER, node))
+
+
+def test_innocents_leave_a_dead_node_early_and_others_stay(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    """The core would let them go after half an hour here."""
+    client = pool.client
+    set_policy(client, levers={"moveInnocents": True, "gate": False, "stopCopies": False})
+    late = [{"key": f"node.kubernetes.io/{word}", "operator": "Exists", "effect": "NoExecute",
+             "tolerationSeconds": 1200} for word in ("unreachable", "not-ready")]  # fmt: skip
+    node = pool.names[0]
+    for name in ("hog", "web"):
+        spec = {**pool.spec(name), "tolerations": late, "nodeName": node}
+        deploy(client, pool.space, name, 1, spec)
+    bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"},
+            "spec": {**pool.spec("bare"), "tolerations": late, "nodeName": node}}  # fmt: skip
+    client.create(f"/api/v1/namespaces/{pool.space}/pods", bare)
+    wait_until(lambda: pool.running("hog") == pool.running("web") == 1, 40, "they run")
+    convict(client, deployment(pool, "hog"), ("gone-1", node))
+    (web,) = pods(client, pool.space, "web")
+    with (
+        opted_in(client, "actor.levers.moveInnocents=true"),
+        ActorProcess(slow_plane, tmp_path) as actor,
+    ):
+        wait_until(actor.leads, 30, "it leads")
+        pool.nodes.die(node)
+        path = f"/api/v1/namespaces/{pool.space}/pods"
+        until(actor, lambda: "deletionTimestamp" in
+              (client.get(f"{path}/{web['metadata']['name']}")["metadata"]), 120)  # fmt: skip
+        assert "deletionTimestamp" not in client.get(f"{path}/bare")["metadata"]
+        for pod in pods(client, pool.space, "hog"):
+            assert "deletionTimestamp" not in pod["metadata"], "the culprit is held"
