@@ -11,8 +11,8 @@ PAGE = REPOSITORY / "docs/threats.md"
 ROW = re.compile(r"^\|(?P<cells>.+)\|$", re.MULTILINE)
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 ADVERSARIES = [
-    "A tenant", "A local user", "Who stole an agent's token", "Who sends evidence",
-    "A node that is broken",
+    "A tenant", "A local user", "Who stole an agent's token", "Who stole the actor's token",
+    "Who sends evidence", "A node that is broken",
 ]  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """One control plane for the whole session; a test that needs other times makes its own."""
 
-import contextlib
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -80,13 +79,9 @@ def slow_plane(program: Path, kwok: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def pool(slow_plane: ControlPlane) -> Iterator[NodePool]:
-    with (
-        slow_plane.client() as client,
-        KwokNodes(slow_plane) as nodes,
-        contextlib.ExitStack() as stack,
-    ):
+    with slow_plane.client() as client, KwokNodes(slow_plane) as nodes:
         ready_for_actors(client)
-        stack.enter_context(InForceWriter(slow_plane))  # its map is there now
         pool = NodePool(client, nodes, f"pool-{uuid.uuid4().hex[:4]}", 8)
-        yield pool
+        with InForceWriter(slow_plane):  # it looks for its map once a minute
+            yield pool
         client.delete(f"/api/v1/namespaces/{pool.space}")

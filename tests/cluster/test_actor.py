@@ -180,3 +180,51 @@ def test_a_brake_stops_what_is_new_and_no_undo(
         client.delete(path_of(WORKLOAD_QUARANTINE, name))
         until(actor, lambda: not is_marked(client, path), 20)
         assert tolerations(client.get(path)) == {TOLERATION_SECONDS}
+
+
+def test_the_api_server_goes_away_between_the_two_steps(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    """What was begun is finished when it is back; and nothing new for a minute."""
+    client = pool.client
+    set_policy(client, **HOLD_ALONE)
+    hog, _ = hog_and_web(pool)
+    name = convict(client, deployment(pool, "hog"), TWO_NODES)
+    path = pod_path(pool, hog[0])
+    with ActorProcess(slow_plane, tmp_path) as actor:
+        wait_until(lambda: state(client, name) == ("Active", "hold"), 30, "it is active")
+        pool.nodes.die(hog[0]["spec"]["nodeName"])
+        until(actor, lambda: tolerations(client.get(path)) == {None}, 60)
+        part = slow_plane.parts["kube-apiserver"]
+        part.kill()
+        part.wait()
+        time.sleep(20)
+        slow_plane.start_apiserver()
+        slow_plane.wait(lambda: slow_plane.is_ready(client), "kube-apiserver")
+        until(actor, lambda: tolerations(client.get(path)) == {1800}, 60)
+        assert actor.leads(), "it has not ended"
+        other = convict(client, deployment(pool, "web"), TWO_NODES)
+        until(actor, lambda: ("activate", "refused") in results(client, other), 40)
+        until(actor, lambda: state(client, other) == ("Active", "hold"), 120)
+
+
+def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    client, audit = pool.client, AuditLog(slow_plane.audit_path)
+    set_policy(client, **HOLD_ALONE)
+    hog, _ = hog_and_web(pool)
+    name = convict(client, deployment(pool, "hog"), TWO_NODES)
+    path = pod_path(pool, hog[0])
+    first, second = ActorProcess(slow_plane, tmp_path), ActorProcess(slow_plane, tmp_path)
+    with first:
+        wait_until(lambda: state(client, name) == ("Active", "hold"), 30, "it is active")
+        with second:
+            pool.nodes.die(hog[0]["spec"]["nodeName"])
+            until(first, lambda: tolerations(client.get(path)) == {None}, 60)
+            first.signal(signal.SIGSTOP)
+            until(second, lambda: tolerations(client.get(path)) == {1800}, 60)
+            mark = audit.mark()
+            first.signal(signal.SIGCONT)
+            time.sleep(8)
+            assert foreign_writes(audit, mark, first.user, pool.space) == []

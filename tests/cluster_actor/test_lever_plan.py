@@ -330,3 +330,8 @@ def test_on_probation_copies_without_a_guard_go_and_those_with_one_stay() -> Non
     assert reasons(plan(one, family(pod(1, "a")))) == {RefusalReason.UNSEEN}
     off = auto(levers=LEVERS_BY_DEFAULT - {ActionLever.PROBATION})
     assert reasons(plan(one, view=view, actions=off)) == {RefusalReason.LEVER_OFF}
+
+
+def test_the_canary_is_refused_by_name() -> None:
+    answer = plan(quarantine(QuarantineState.CANARY, QuarantineMode.GATE))
+    assert reasons(answer) == {RefusalReason.NOT_BUILT}

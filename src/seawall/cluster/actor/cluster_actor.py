@@ -380,6 +380,7 @@ class ClusterActor:
         has_nodes = self._node_watch is not None and self._node_watch.is_synced
         if has_nodes and all(self._is_synced(kind) for kind in self._custom):
             self._count_pods()
+            self._look_at_brakes(now)  # the lists may have ended since
             for name in list(self._quarantines):
                 self._look(name)
             quarantines = self._quarantines.values()

@@ -40,6 +40,7 @@ from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, Q
 
 ACTIVATE: Final = "activate"
 """The word of a quarantine's actions for its own change of state or mode."""
+CANARY: Final = "canary"
 STOP_APART_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 5.0
 """Until an admission policy has heard of a quarantine for certain."""
@@ -212,6 +213,8 @@ class LeverPlanner:
         steps: list[LeverStep] = []
         if mode is QuarantineMode.TELL:
             return steps
+        if self._one.object.state is QuarantineState.CANARY:
+            self._refuse(CANARY, RefusalReason.NOT_BUILT, "the canary is not built: as in Active")
         if mode is QuarantineMode.PROBATION:
             self._look_at_probation()
         if mode is QuarantineMode.GATE and ActionLever.GATE not in self._levers:

@@ -16,6 +16,7 @@ class RefusalReason(Enum):
     APPROVAL = "approval"
     OBSERVE = "observe"
     LEVER_OFF = "lever off"
+    NOT_BUILT = "not built"
     PROTECTED = "protected"
     NODES = "nodes"
     HOUR = "quarantines per hour"
