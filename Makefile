@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-scenarios cluster-campaign guard-nodes guard-pairs last-gasp rescue-campaign marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign guard-nodes guard-pairs last-gasp rescue-campaign marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -90,6 +90,11 @@ cluster-campaign: plane
 cluster-scale: plane
 	SEAWALL_KUBERNETES=$(KUBERNETES) SEAWALL_CLUSTER_NODES=10000 $(BIN)/python -m pytest -m cluster -rsP \
 	  tests/cluster/test_many_nodes.py
+
+# One observer in a cluster that never stands still: two hours.
+cluster-soak: plane
+	SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m tests.cluster.observer_soak --seconds $(or $(SOAK_SECONDS),7200) \
+	  --journal observer-soak.jsonl
 
 # The 23 whole nodes of which `make test-system` runs seven: some twelve minutes.
 guard-nodes: $(VENV)/dev.ready
