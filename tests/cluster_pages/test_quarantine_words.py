@@ -79,7 +79,7 @@ def test_what_gitops_put_back_is_said() -> None:
 
 @pytest.mark.parametrize(("kubernetes", "expected"), [
     ((1, 37), "new pods of it run only on nodes whose guard enforces"),
-    ((1, 34), "new pods of it are REFUSED: Kubernetes 1.34 has no probation, 1.36 has"),
+    ((1, 34), "new pods of it are REFUSED unless they ask for such nodes themselves"),
     (None, "before Kubernetes 1.36 they are refused"),
 ])  # fmt: skip
 def test_before_136_probation_is_a_denial(

@@ -12,8 +12,7 @@ from tests.guard.test_judge_low import low, under_the_floor
 from seawall.actions.orders import Step
 from seawall.guard.judge.cooldown import tenant_of
 from seawall.guard.judge.judge import Judge
-from seawall.guard.sense.member import NOT_TOLD
-from seawall.guard.tick_facts import Group, Node
+from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 
 KILL = {"over_limit": "kill", "over_limit_opt_in": ("ns/*",), "terminate_seconds": 0.0}
 SPENT = {"kills_per_minute": 1}

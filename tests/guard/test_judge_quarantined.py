@@ -13,7 +13,7 @@ from seawall.guard.judge.judge import Judge
 from seawall.guard.order_files import OrderFiles, QuarantinedPods
 from seawall.guard.quarantine_desk import QuarantineDesk
 from seawall.guard.tell.errands import kept_list
-from seawall.guard.tick_facts import Group, Node
+from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 from seawall.guard.verdict import Verdict
 
 POD = "11111111-0000-0000-0000-000000000001"
@@ -129,3 +129,11 @@ def test_a_list_that_others_can_write_is_ignored_with_words(tmp_path: Path, mode
     path.chmod(mode)
     assert "is ignored" in kept_list(str(path))["problem"]
     assert kept_list(str(tmp_path / "none")) == {"problem": ""}
+
+
+def test_who_is_not_named_yet_is_waited_for_in_silence() -> None:
+    judge, desk = Judge(settings_of(**ALLOWS), "5eedb007-0"), desk_of(listed(POD))
+    assert step(judge, desk, CALM, hog(protected_by=NOT_TOLD)) is None
+    verdict = step(judge, desk, CALM._replace(seconds=1002.0), hog(processes=None))
+    assert verdict is not None
+    assert verdict.orders

@@ -12,11 +12,10 @@ from tests.guard.sense_trees import FakeTree, container
 
 from seawall.actions.orders import Mounts
 from seawall.guard.sense.group_table import GroupTable
-from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.residual import TickResidual
 from seawall.guard.sense.tick_meminfo import TickMeminfo
-from seawall.guard.tick_facts import GUARANTEED, NOTHING_OUTSIDE, Outside
+from seawall.guard.tick_facts import GUARANTEED, NOT_TOLD, NOTHING_OUTSIDE, Outside
 
 MIB = 1 << 20
 

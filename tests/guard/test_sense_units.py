@@ -8,9 +8,9 @@ from tests.guard.sense_trees import ID, UID, FakeTree, container, look, pod, tab
 
 from seawall.guard.sense import tree as tree_module
 from seawall.guard.sense.group_table import GroupTable
-from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.merge import GIVE_UP_SECONDS, Merge
 from seawall.guard.sense.residual import TickResidual
+from seawall.guard.tick_facts import NOT_TOLD
 
 MIB = 1 << 20
 CONTAINERD = "/system.slice/containerd.service"

@@ -61,6 +61,8 @@ class Loop:
         self.configured = handed.settings
         """As the file says."""
         self.order_files = OrderFiles(handed.folder)
+        if not handed.other_guard_pid:
+            self.order_files.prepare()
         self._desk = RescueDesk()
         self._quarantine = QuarantineDesk()
         self.judge = parts.judge
@@ -92,7 +94,6 @@ class Loop:
         """It is ready; ``notes``: what could not be had at the start."""
         teller = self.parts.teller
         if not self.handed.other_guard_pid:
-            self.order_files.prepare()
             self.parts.aide.send({"do": "quarantine", "path": KEPT_LIST})
         teller.event(words)
         for text in notes:

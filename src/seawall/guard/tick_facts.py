@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM = 0, 1, 2, 3
 """Kubernetes' order, least wanted first; SYSTEM is what belongs to no pod or container."""
+NOT_TOLD = "who it is was not told yet"
+"""Of ``Group.protected_by``, for a minute at most.  Names and roles come from the watcher; a
+storage daemon must not be taken for anybody."""
 UNREAD_SHARE = 0.5
 """Of a charge whose parts were not read, so much is expected back."""
 

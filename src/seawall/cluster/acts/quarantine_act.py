@@ -35,7 +35,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
 )
 from seawall.cluster.pages.cluster_act_page import ActName, ClusterActPage
 from seawall.cluster.pages.cluster_words import clock
-from seawall.cluster.pages.quarantine_words import GATES_SINCE
+from seawall.cluster.pages.quarantine_words import admission_words
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
 from seawall.words import counted, duration, first
@@ -305,20 +305,7 @@ class _Outlook:
         if lever is not None and lever not in self._levers:
             yield f"not {mode.value}: this lever is switched off in the policy"
             return
-        version = server_version(self._desk.client)
-        is_denied = version is not None and version < GATES_SINCE
-        if mode is QuarantineMode.PROBATION:
-            yield (
-                "new pods of it only on nodes whose guard enforces"
-                if not is_denied
-                else ("new pods of it are REFUSED: probation needs Kubernetes 1.36")
-            )
-        if mode is QuarantineMode.GATE:
-            yield (
-                "new pods of it wait at a gate"
-                if not is_denied
-                else ("new pods of it are REFUSED: waiting at a gate needs Kubernetes 1.36")
-            )
+        yield from admission_words(mode, server_version(self._desk.client))
         if mode is QuarantineMode.SUSPEND:
             yield self._switch_words()
 

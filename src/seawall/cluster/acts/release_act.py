@@ -91,7 +91,7 @@ class _Undoing:
                 "cluster undo --all --dry-run shows all that are known"
             )
         ended = [one for one in chosen if self._end(one)]
-        for changed in found.objects:
+        for changed in sorted(found.objects, key=self._is_unknown):
             self._undo(changed)
         for pod in gated:
             self._open(pod)
@@ -100,6 +100,10 @@ class _Undoing:
         for one in ended:
             self._tell(one)
         return self._page(chosen, bool(found.objects or gated))
+
+    def _is_unknown(self, changed: ChangedObject) -> bool:
+        """Of no quarantine that there is: ten thousand forged ones are to hold up no other."""
+        return not any(each.quarantine in self._rows for each in changed.records)
 
     def _end(self, one: WorkloadQuarantineObject) -> bool:
         """False: it was over, or that was refused."""

@@ -102,10 +102,10 @@ def _death_words(death: NodeDeathObject) -> str:
 
 def _below(page: ClusterWhyPage, paper: Console, *, whole: bool) -> Iterator[str]:
     one = page.suspect
-    if one is not None:
+    if one is not None and one.status is not None:
         yield from _part(paper, "by hand", [chance_words(one)])
         yield from _part(paper, "score", [_odds_words(one)])
-        if one.status and one.status.why_not:
+        if one.status.why_not:
             yield from _part(paper, "but", [one.status.why_not])
     if page.report is not None:
         yield from _part(paper, "agent", [_report_words(page)])

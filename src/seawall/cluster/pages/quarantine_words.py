@@ -115,13 +115,18 @@ def admission_words(mode: QuarantineMode, kubernetes: tuple[int, int] | None) ->
     }.get(mode)  # fmt: skip
     if words is None:
         return
-    if kubernetes is None:
-        yield f"{words}; before Kubernetes 1.36 they are refused"
-    elif kubernetes < GATES_SINCE:
-        version = ".".join(map(str, kubernetes))
-        yield f"new pods of it are REFUSED: Kubernetes {version} has no {mode.value}, 1.36 has"
-    else:
+    if kubernetes is not None and kubernetes >= GATES_SINCE:
         yield words
+        return
+    unless = ""
+    if mode is QuarantineMode.PROBATION:
+        unless = " unless they ask for such nodes themselves"
+    if kubernetes is None:
+        yield f"{words}; before Kubernetes 1.36 they are refused{unless}"
+    else:
+        version = ".".join(map(str, kubernetes))
+        why = f"Kubernetes {version} can add no {'gate' if not unless else 'node selector'}"
+        yield f"new pods of it are REFUSED{unless}: {why}, 1.36 can"
 
 
 def quarantine_commands(one: WorkloadQuarantineObject, reading: ClusterReading) -> tuple[str, ...]:

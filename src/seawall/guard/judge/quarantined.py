@@ -12,7 +12,7 @@ from seawall.actions.orders import Order, Target
 from seawall.guard.judge import sentences
 from seawall.guard.judge.cooldown import tenant_of
 from seawall.guard.judge.policy_state import DONE, OBSERVED, PolicyState
-from seawall.guard.tick_facts import Group, Node
+from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 from seawall.guard.verdict import Verdict
 
 NOT_ALLOWED = "this guard's file does not say quarantine = true"
@@ -23,9 +23,9 @@ def judge_quarantined(
 ) -> Verdict | None:  # fmt: skip
     """The first of them that runs and was not decided on; ``pods``: uid to quarantine."""
     for group in groups.values():
-        if not group.pod or group.pod not in pods or not group.processes:
+        if not group.pod or group.pod not in pods or group.processes == 0:
             continue
-        if state.hold.why_done(group):
+        if state.hold.why_done(group) or group.protected_by == NOT_TOLD:
             continue
         verdict = _judge(state, node, group, pods[group.pod])
         if verdict is not None:

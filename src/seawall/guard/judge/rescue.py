@@ -17,7 +17,7 @@ from seawall.guard.judge.policy_state import DONE, PolicyState
 from seawall.guard.judge.ranking import rank, ranks_of
 from seawall.guard.judge.row import PROVED, Row
 from seawall.guard.judge.shortage import Shortage
-from seawall.guard.tick_facts import Group, Node
+from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 from seawall.guard.verdict import Verdict
 from seawall.words import size
 
@@ -63,7 +63,9 @@ def judge_rescue(
         return RescueAnswer("refused", "none of the pods that the order names is on this node")
     free = [group for group in named if not _bar(state, group)]
     if not free:
-        return RescueAnswer("refused", f"{sentences.plain(named[0].name)}: {_bar(state, named[0])}")
+        is_passing = any(group.protected_by == NOT_TOLD for group in named)
+        state_now: RescueState = "waits" if is_passing else "refused"
+        return RescueAnswer(state_now, f"{sentences.plain(named[0].name)}: {_bar(state, named[0])}")
     shortage = state.shortage
     if shortage is None or not node.is_seen or not _is_needed(shortage):
         return RescueAnswer("waits", NOT_SHORT)

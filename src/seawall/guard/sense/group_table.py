@@ -22,7 +22,6 @@ from seawall.guard.sense.files import GONE, first_bytes, number_of, open_quietly
 from seawall.guard.sense.group_folder import Folder
 from seawall.guard.sense.group_pressure import GroupPressure
 from seawall.guard.sense.member import (
-    NOT_TOLD,
     GroupMember,
     Names,
     is_populated,
@@ -34,7 +33,7 @@ from seawall.guard.sense.member import (
 )
 from seawall.guard.sense.protected_cache import protected_cache
 from seawall.guard.sense.tree import GroupTree
-from seawall.guard.tick_facts import Group
+from seawall.guard.tick_facts import NOT_TOLD, Group
 
 _LIMITS_SECONDS: Final = 10.0
 _YOUNG_SECONDS: Final = 30.0

@@ -15,8 +15,6 @@ from seawall.guard.sense.trend import Anchors
 from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
 
 _RANKS: Final = {"BestEffort": BEST_EFFORT, "Burstable": BURSTABLE, "Guaranteed": GUARANTEED}
-NOT_TOLD: Final = "who it is was not told yet"
-"""Names and roles come from the watcher; a storage daemon must not be taken for anybody."""
 UNLIMITED_BYTES: Final = 1 << 62
 """v1 prints the largest whole number of pages for no limit."""
 

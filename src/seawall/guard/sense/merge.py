@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from seawall.cgroup_paths import place_of
-from seawall.guard.sense.member import NOT_TOLD, GroupMember
+from seawall.guard.sense.member import GroupMember
 from seawall.guard.sense.residual import TickResidual
 from seawall.guard.sense.tick_gpu_nodes import TickGpuNodes
 from seawall.guard.sense.tree import DEPTH_MOST
 from seawall.guard.sense.watcher_numbers import is_moment, is_whole
-from seawall.guard.tick_facts import NOTHING_OUTSIDE, SYSTEM, Outside
+from seawall.guard.tick_facts import NOT_TOLD, NOTHING_OUTSIDE, SYSTEM, Outside
 
 _TEXT_MOST: Final = 512
 _ROWS_MOST: Final = 10_000

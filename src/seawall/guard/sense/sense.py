@@ -17,7 +17,6 @@ from seawall.guard.sense.canary import Canary
 from seawall.guard.sense.details import Details
 from seawall.guard.sense.group_pressure import GroupPressure
 from seawall.guard.sense.group_table import GroupTable
-from seawall.guard.sense.member import NOT_TOLD
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.residual import TickResidual
 from seawall.guard.sense.standstill import StandstillWatch
@@ -27,7 +26,7 @@ from seawall.guard.sense.tick_vmstat import Rate, TickVmstat
 from seawall.guard.sense.trend import Trend
 from seawall.guard.sense.triggers import Triggers
 from seawall.guard.settings import Settings
-from seawall.guard.tick_facts import Group, Node
+from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 
 _RARELY_SECONDS: Final = 10.0
 _DEEP_SECONDS: Final = 60.0
