@@ -121,6 +121,8 @@ class NodeDeathObject:
     culprit: DeathCulprit | None = None
     record: tuple[RecordLine, ...] | None = None
     """None: no record came."""
+    has_agent: bool = False
+    """Its agent ran there, so its record may come."""
     awaited_until_seconds: float | None = None
     """Until then its record may come, and its death convicts nobody; None: it is not awaited."""
     workloads: tuple[DeathWorkload, ...] = ()
@@ -177,6 +179,7 @@ class NodeDeathObject:
             "record": None if record is None else [
                 line.document() for line in record[:LINES_MOST]
             ],
+            "hasAgent": self.has_agent or None,
             "recordAwaitedUntil": (
                 None if self.awaited_until_seconds is None
                 else time_words(self.awaited_until_seconds)
@@ -217,6 +220,7 @@ def node_death_object(document: object) -> NodeDeathObject:
         confidence=cause.word("confidence", _CONFIDENCES) or CauseConfidence.UNKNOWN,
         culprit=_culprit(status.fields("culprit")),
         record=record_lines(status, "record") if status.has("record") else None,
+        has_agent=status.flag("hasAgent"),
         awaited_until_seconds=status.seconds("recordAwaitedUntil"),
         workloads=tuple(_workload(row) for row in status.rows("workloads", WORKLOADS_MOST)),
         loads=_loads(status.fields("loads")),
