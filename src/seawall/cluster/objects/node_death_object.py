@@ -115,7 +115,6 @@ class NodeDeathObject:
     observed_seconds: float
     phase: DeathPhase = DeathPhase.OBSERVED
     reason: str = ""
-    named_after_seconds: float | None = None
     cause: CauseClass = CauseClass.UNKNOWN
     confidence: CauseConfidence = CauseConfidence.UNKNOWN
     culprit: DeathCulprit | None = None
@@ -173,7 +172,6 @@ class NodeDeathObject:
         record = self.record
         return without_absent({
             "phase": word_of(self.phase), "reason": clean(self.reason, TEXT_LETTERS),
-            "namedAfterSeconds": self.named_after_seconds,
             "cause": {"class": word_of(self.cause), "confidence": word_of(self.confidence)},
             "culprit": _culprit_document(self.culprit),
             "record": None if record is None else [
@@ -215,7 +213,6 @@ def node_death_object(document: object) -> NodeDeathObject:
         observed_seconds=spec.needed_seconds("observedAt"),
         phase=status.word("phase", _PHASES) or DeathPhase.OBSERVED,
         reason=status.text("reason", TEXT_LETTERS),
-        named_after_seconds=status.number("namedAfterSeconds"),
         cause=cause.word("class", _CLASSES) or CauseClass.UNKNOWN,
         confidence=cause.word("confidence", _CONFIDENCES) or CauseConfidence.UNKNOWN,
         culprit=_culprit(status.fields("culprit")),
