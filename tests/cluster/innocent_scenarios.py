@@ -42,7 +42,7 @@ LOOKS_MOST = 50
 PLAN_SECONDS = 7.0
 """From a mark to the node's end: minutes.  From 5 s on it is a plan."""
 HUNG_POOL_NODES = 40
-HUNG_REPLICAS = 8
+HUNG_REPLICAS = 10
 HUNG_DEATHS = 9
 """Forty: a job on less than 30 of 100 of the stratum."""
 BUSY_DEATHS = 7
@@ -266,14 +266,18 @@ def slow_power_cycles(scene: ObservedScene, chance: random.Random) -> Object:
     """
     pool = scene.pool("cycled", HUNG_POOL_NODES)
     pool.fill(chance, 12)
-    pool.deploy("hung", HUNG_REPLICAS)
+    # A boot is over before the pods of a silent node are moved.
+    pool.deploy("hung", HUNG_REPLICAS, {
+        **pool.spec("hung"), "tolerations": [{"operator": "Exists"}],
+        "affinity": {"podAntiAffinity": near("hung")},
+    })  # fmt: skip
     agents(scene.client, pool)
     pool.wait_until_running()
     boots: dict[str, str] = {}
     hung = (pool.space, "hung")
-    for number in range(HUNG_DEATHS):
+    victims = chance.sample(sorted(pool.nodes_of("hung")), HUNG_DEATHS)
+    for number, name in enumerate(victims):
         began = time.monotonic()
-        name = chance.choice(sorted(pool.nodes_of("hung") - set(boots)))
         boots[name] = boot_of(scene.client, name)
         scene.nodes.die(name)
         scene.wait_until(lambda name=name: name in silent(scene.client), 60, f"{name} is silent")
