@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.guard.telling import BOOT, CGROUP, GIB, MIB, POD_UID, group, node, order, rank, verdict
 
-from seawall.agent.last_death import is_worth_telling, last_death
+from seawall.agent.last_death import last_death
 from seawall.blackbox.frame import Frame, pack
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
@@ -93,7 +93,6 @@ def test_whom_the_guard_proved_before_the_end(tmp_path: Path) -> None:
     assert ("MemoryAmple", []) not in kinds(death)
     assert len(death["samples"]) == 12
     assert death["samples"][-1]["headroomBytes"] == 100 * MIB
-    assert is_worth_telling(death)
 
 
 def test_without_a_proof_it_is_possible_at_the_most(tmp_path: Path) -> None:
@@ -155,7 +154,6 @@ def test_a_guard_that_was_stopped_ends_its_record(tmp_path: Path) -> None:
     film.line(0, stop)
     death = film.death(booted=100)
     assert (death["ended"], kinds(death)) == ("Clean", [])
-    assert not is_worth_telling(death)
     film = Film(tmp_path / "b")
     film.peace(-300, 0)
     film.line(0, stop)

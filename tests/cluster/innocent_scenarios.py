@@ -9,15 +9,23 @@ import time
 from collections.abc import Callable, Iterable
 
 from tests.cluster.api_client import ApiClient, Object
-from tests.cluster.kwok_nodes import KwokNodes
+from tests.cluster.kwok_nodes import KwokNodes, now
 from tests.cluster.node_pool import POOL_LABEL, NodePool
 from tests.cluster.observed_cluster import silent
 from tests.cluster.observed_scene import ObservedScene
-from tests.cluster.observer_process import objects
+from tests.cluster.observer_process import create, objects
 from tests.cluster.slow_killer import SlowKiller
 from tests.cluster.waiting import wait_until
+from tests.cluster.workloads import runs
 
-from seawall.cluster.objects.api_group import NODE_DEATH
+from seawall.cluster.objects.api_group import (
+    AGENT_ACCOUNT,
+    API_VERSION,
+    NODE_DEATH,
+    NODE_REPORT,
+    WORKLOAD_QUARANTINE,
+    path_of,
+)
 from seawall.cluster.objects.node_death_object import (
     DeathPhase,
     NodeDeathObject,
@@ -33,6 +41,10 @@ LOOKS_MOST = 50
 """Dead nodes of a storm that are looked into."""
 PLAN_SECONDS = 7.0
 """From a mark to the node's end: minutes.  From 5 s on it is a plan."""
+HUNG_POOL_NODES = 40
+HUNG_REPLICAS = 10
+HUNG_DEATHS = 9
+"""Forty: a job on less than 30 of 100 of the stratum."""
 BUSY_DEATHS = 7
 BUSY_TIMES = 5
 """As often as idle nodes do busy ones die."""
@@ -248,6 +260,96 @@ def power_cycled_job(scene: ObservedScene, chance: random.Random) -> Object:
     return {"resets": len(found) - len(planned), "planned": len(planned)}
 
 
+def slow_power_cycles(scene: ObservedScene, chance: random.Random) -> Object:
+    """13 in full: each node is silent for as long as a boot takes, uncordoned, and its agent had
+    nothing to say; what the black boxes say comes when seven are dead.
+    """
+    pool = scene.pool("cycled", HUNG_POOL_NODES)
+    pool.fill(chance, 12)
+    # A boot is over before the pods of a silent node are moved.
+    pool.deploy("hung", HUNG_REPLICAS, {
+        **pool.spec("hung"), "tolerations": [{"operator": "Exists"}],
+        "affinity": {"podAntiAffinity": near("hung")},
+    })  # fmt: skip
+    agents(scene.client, pool)
+    pool.wait_until_running()
+    boots: dict[str, str] = {}
+    hung = (pool.space, "hung")
+    victims = chance.sample(sorted(pool.nodes_of("hung")), HUNG_DEATHS)
+    for number, name in enumerate(victims):
+        began = time.monotonic()
+        boots[name] = boot_of(scene.client, name)
+        scene.nodes.die(name)
+        scene.wait_until(lambda name=name: name in silent(scene.client), 60, f"{name} is silent")
+        scene.wait_until(
+            lambda: {one.node for one in deaths_of(scene.client, pool)} >= set(boots), 60,
+            "its death stands there",
+        )  # fmt: skip
+        scene.nodes.come_back(name)
+        time.sleep(max(INCIDENT_SECONDS - (time.monotonic() - began), 0.0))
+        if number == HUNG_DEATHS - 3:
+            assert scene.clock.standing.get(hung) == "suspected"
+            (said,) = [one for one in objects(scene.client, WORKLOAD_QUARANTINE)
+                       if one["spec"]["workload"]["name"] == "hung"]  # fmt: skip
+            assert "awaited" in said["status"]["whyNot"], "nothing else holds the judge back"
+            for node, boot in boots.items():
+                tell_of_its_end(scene.client, node, boot)
+    waits = [one for one in deaths_of(scene.client, pool) if one.awaited_until_seconds is not None]
+    assert len(waits) == 2, "the last two have not told yet"
+    for node in list(boots)[-2:]:
+        tell_of_its_end(scene.client, node, boots[node])
+    scene.wait_until(
+        lambda: all(one.record for one in deaths_of(scene.client, pool) if one.node in boots), 30,
+        "all records are there",
+    )  # fmt: skip
+    time.sleep(3)
+    assert scene.clock.standing.get(hung) == "suspected"
+    return {"deaths": len(boots)}
+
+
+def agents(client: ApiClient, pool: NodePool) -> None:
+    """Pods by which the observer knows that an agent ran; nobody is in them."""
+    space = "seawall"
+    account = f"/api/v1/namespaces/{space}/serviceaccounts"
+    create(client, account, {"apiVersion": "v1", "kind": "ServiceAccount",
+                             "metadata": {"name": AGENT_ACCOUNT}})  # fmt: skip
+    labels = {"app": f"agent-{pool.name}"}
+    spec = {**pool.spec("agent", "10m"), "serviceAccountName": AGENT_ACCOUNT,
+            "tolerations": [{"operator": "Exists"}]}  # fmt: skip
+    client.create(f"/apis/apps/v1/namespaces/{space}/daemonsets", {
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": f"agent-{pool.name}"},
+        "spec": {"selector": {"matchLabels": labels},
+                 "template": {"metadata": {"labels": labels}, "spec": spec}},
+    })  # fmt: skip
+
+    def run() -> int:
+        pods = client.items(
+            f"/api/v1/namespaces/{space}/pods", labelSelector=f"app={labels['app']}"
+        )
+        return sum(runs(pod) for pod in pods)
+
+    wait_until(lambda: run() == pool.size, 90, "an agent is on each node")
+
+
+def boot_of(client: ApiClient, name: str) -> str:
+    return str(client.get(f"/api/v1/nodes/{name}")["status"]["nodeInfo"]["bootID"])
+
+
+def tell_of_its_end(client: ApiClient, name: str, boot: str) -> None:
+    """What its agent says after the boot: the record runs to the end, and memory was ample."""
+    line = {"kind": "MemoryAmple", "pods": [], "text": "300 GiB could still be had"}
+    at = now(micro=True)
+    client.create(path_of(NODE_REPORT), {
+        "apiVersion": API_VERSION, "kind": NODE_REPORT.kind, "metadata": {"name": name},
+        "spec": {"nodeName": name},
+        "report": {
+            "at": at, "sequence": 1, "bootID": boot_of(client, name),
+            "guard": {"version": "0.1.0", "mode": "observe", "canKill": False, "state": "peace"},
+            "lastDeath": {"bootID": boot, "at": at, "ended": "Unclean", "record": [line]},
+        },
+    })  # fmt: skip
+
+
 def busy_nodes(scene: ObservedScene, chance: random.Random) -> Object:
     """14: busy nodes die five times as often as idle ones, of nobody's doing."""
     pool = scene.pool("pool")
@@ -281,7 +383,8 @@ def busy_nodes(scene: ObservedScene, chance: random.Random) -> Object:
 INNOCENT: dict[str, Callable[[ObservedScene, random.Random], Object]] = {
     "4 API server away": api_server_away, "7 zone silent": silent_zone,
     "8 companions": companions, "9 planned ends": planned_ends,
-    "13 power-cycled job": power_cycled_job, "14 busy nodes": busy_nodes,
+    "13 power-cycled job": power_cycled_job, "13 slow power cycles": slow_power_cycles,
+    "14 busy nodes": busy_nodes,
 }  # fmt: skip
 TOGETHER = ("8 companions", "9 planned ends", "13 power-cycled job", "14 busy nodes")
 """They play in pools of their own, and may share a cluster."""

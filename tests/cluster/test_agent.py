@@ -14,31 +14,20 @@ from typing import Any
 import pytest
 from tests.agent.pages import POD_UID, Pages
 from tests.agent.test_last_death import Film
-from tests.cluster import custom_resources
+from tests.cluster.agent_account import REPORTS, install, token_of
 from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.audit_log import AuditLog, Request
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kwok_nodes import KwokNodes, condition
 from tests.cluster.waiting import wait_until
-from tests.cluster.workloads import pod_spec
 from tests.guard.telling import GIB, MIB, group
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 GROUP = "seawall.internal"
-REPORTS = f"/apis/{GROUP}/v1alpha1/nodereports"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 DELIVERED_SECONDS = 2.0
 RESIDENT_MOST_KIB = 20 << 10
-RIGHTS = [
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
-    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-    {"apiGroups": [GROUP], "resources": ["nodereports"], "verbs": ["get", "create", "patch"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-    {"apiGroups": [GROUP], "resources": ["seawallpolicies", "rescueorders"], "verbs": ["get"]},
-    {"apiGroups": [GROUP], "resources": ["rescueorders/status"], "verbs": ["patch"]},
-    {"apiGroups": [GROUP], "resources": ["workloadquarantines"], "verbs": ["list"]},
-]
 
 
 class Agents:
@@ -104,41 +93,6 @@ def agents(plane: ControlPlane, client: ApiClient, space: str, tmp_path: Path) -
     found = Agents(plane, client, space, tmp_path)
     with found.stack:
         yield found
-
-
-def install(client: ApiClient, space: str) -> None:
-    """The kinds, if nobody has made them, the account, its rights (the chart's, without fences:
-    ``test_account_rights`` has an agent behind them)."""
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "seawall-agent"}}
-    client.create(f"/api/v1/namespaces/{space}/serviceaccounts", account)
-    rbac, name = "/apis/rbac.authorization.k8s.io/v1", f"agent-{space}"
-    client.create(f"{rbac}/clusterroles", {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": name}, "rules": RIGHTS})  # fmt: skip
-    client.create(f"{rbac}/clusterrolebindings", {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": "seawall-agent", "namespace": space}],
-    })  # fmt: skip
-    custom_resources.install(client)
-
-
-def token_of(client: ApiClient, space: str, node: str) -> str:
-    pods = f"/api/v1/namespaces/{space}/pods"
-    # Without the toleration the pod is evicted from a silent node, and its token ends with it.
-    spec = {
-        **pod_spec("registry.test/agent:1"), "nodeName": node,
-        "serviceAccountName": "seawall-agent", "tolerations": [{"operator": "Exists"}],
-    }  # fmt: skip
-    pod = client.create(pods, {"apiVersion": "v1", "kind": "Pod",
-                               "metadata": {"name": f"agent-{node}"}, "spec": spec})  # fmt: skip
-    meta = pod["metadata"]
-    bound = {"kind": "Pod", "apiVersion": "v1", "name": meta["name"], "uid": meta["uid"]}
-    made = client.create(f"/api/v1/namespaces/{space}/serviceaccounts/seawall-agent/token", {
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-        "spec": {"boundObjectRef": bound, "expirationSeconds": 3600}})  # fmt: skip
-    return str(made["status"]["token"])
 
 
 def report_of(client: ApiClient, node: str) -> Object:

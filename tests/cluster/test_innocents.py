@@ -18,6 +18,7 @@ from tests.cluster.innocent_scenarios import (
     planned_ends,
     power_cycled_job,
     silent_zone,
+    slow_power_cycles,
 )
 from tests.cluster.observed_cluster import counting
 from tests.cluster.observed_scene import WHOLE_SCENARIO, ObservedScene, observed_scene
@@ -35,12 +36,14 @@ CULPRITS_A_REPORT = 5
 @pytest.mark.parametrize(
     "play",
     [
-        silent_zone, companions, planned_ends, power_cycled_job,
-        pytest.param(busy_nodes, marks=pytest.mark.xfail(
-            reason="convicts an innocent in 2 of 3 runs: docs/limits.md", strict=False
-        )),
+        silent_zone,
+        companions,
+        planned_ends,
+        power_cycled_job,
+        slow_power_cycles,
+        busy_nodes,
     ],
-)  # fmt: skip
+)
 def test_nobody_innocent_is_convicted(
     plane: ControlPlane, tmp_path: Path, play: Callable[[ObservedScene, random.Random], Object]
 ) -> None:

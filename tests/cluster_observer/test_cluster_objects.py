@@ -84,7 +84,7 @@ DEATH = NodeDeathObject(
     name=node_death_name("gpu-1", BOOT), node="gpu-1", node_uid="u-1", boot_id=BOOT,
     kind=DeathKind.RESET, stratum=Stratum("gpu", "6.8.0", "spot", "zone-a"), stratum_nodes=40,
     zone_nodes=120, domain="rack-7", heartbeat_seconds=AT, observed_seconds=AT + 50.000001,
-    phase=DeathPhase.EXPLAINED, reason="", named_after_seconds=0.75, cause=CauseClass.MEMORY,
+    phase=DeathPhase.EXPLAINED, reason="", cause=CauseClass.MEMORY,
     confidence=CauseConfidence.PROVED,
     culprit=DeathCulprit("ml", "Deployment", "hog", 80 << 30, 90 << 30),
     record=(RecordLine(EvidenceKind.PROVED, ("p-1",), "80 GiB", AT - 3, "agent"),

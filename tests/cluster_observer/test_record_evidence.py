@@ -128,3 +128,13 @@ def test_a_record_about_the_node_itself_speaks_for_all() -> None:
     assert evidence(report(last=last_death(line), boot="b2")) is None
     # A record that came and says nothing is one: it accuses nobody.
     assert kinds(evidence(report(last=last_death(), boot="b2"))) == []
+
+
+def test_a_clean_end_clears_who_ran_there_unless_memory_was_short() -> None:
+    clean = evidence(report(last=last_death(ended=RecordEnd.CLEAN), boot="b2"))
+    assert kinds(clean) == [("other cause", ())]
+    proof = RecordLine(EvidenceKind.PROVED, ("hog",))
+    short = evidence(report(last=last_death(proof, ended=RecordEnd.CLEAN), boot="b2"))
+    assert kinds(short) == [("proved", ("hog",))]
+    unknown = evidence(report(last=last_death(ended=RecordEnd.UNKNOWN), boot="b2"))
+    assert kinds(unknown) == []

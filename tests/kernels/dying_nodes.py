@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.agent_account import REPORTS, install, token_of
 from tests.cluster.api_client import STRATEGIC, ApiClient, ApiError
 from tests.cluster.audit_log import AuditLog, Request
 from tests.cluster.control_plane import ControlPlane, Times
 from tests.cluster.kwok_nodes import LEASES, Hardware, condition, lease, node, ready, remove
-from tests.cluster.test_agent import REPORTS, install, token_of
 from tests.cluster.workloads import namespace
 from tests.kernels import guard_node, vm, vm_monitor
 from tests.kernels.guard_node import (

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple, NoReturn
 from seawall import own_process
 from seawall.agent.api_connection import ApiConnection, server_of
 from seawall.agent.cluster_orders import ClusterOrders
-from seawall.agent.last_death import is_worth_telling
 from seawall.agent.node_agent import NodeAgent
 from seawall.agent.order_folder import OrderFolder
 from seawall.agent.page_watch import PageWatch, boot_id_here
@@ -192,7 +191,7 @@ class _LastDeath:
             return
         if "problem" in found:
             say(f"the black box tells nothing of a boot before: {found['problem']}")
-        elif is_worth_telling(found):
+        else:  # a clean end too: a node that was silent for so long is dead to the cluster
             say(f"boot {found['bootID'][:8]} ended at {found['at']}: {found['ended']}")
             agent.died_before(found)
         self._text = bytearray()

@@ -79,12 +79,6 @@ def last_death(boot: RecordedBoot) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def is_worth_telling(death: dict[str, Any]) -> bool:
-    """A clean end that accuses nobody is an ordinary reboot."""
-    kinds = {line["kind"] for line in death["record"]}
-    return death["ended"] != "Clean" or bool(kinds - {"MemoryAmple"})
-
-
 def ending(boot: RecordedBoot) -> str:
     """``Clean``: the guard was stopped, and the machine booted again at once.  ``Unclean``: it told
     until the machine ended.  Else ``Unknown``: the machine may have gone on without its guard.

@@ -50,6 +50,8 @@ LOCKSTEP_LEAST_DOMAINS: Final = 3
 CHANCE_MOST: Final = 0.01
 """While somebody kills nodes, a workload on a fifth of them is on three dead ones by chance, and
 the background that the test knows is not theirs.  So the deaths must be no coincidence either."""
+LOOKED_AT_BEFORE: Final = 3
+"""Incidents in which a killer is convicted; each further one is one look more."""
 CONTRADICTED: Final = (
     "its nodes' own records say that memory was ample, or another cause: "
     "nodes of a job that hangs, reset by hand, look the same"
@@ -429,7 +431,9 @@ class ClusterJudge:
                 families |= self._keys_at((death.name for death in deaths), key.level)
             likeliest = max(probability_on_dead(death, nodes, pods) for death in deaths)
             draws.append(IncidentDraw(len(deaths), len(with_it), likeliest))
-        chance = coincidence_of_draws(draws) * len(families) * (1 + others)
+        hits = sum(1 for draw in draws if draw.deaths_with_workload)
+        looks = max(hits - LOOKED_AT_BEFORE, 1)
+        chance = coincidence_of_draws(draws) * len(families) * (looks + others)
         for row in counted.rows:
             chance /= row.factor.times if row.factor.is_direct else 1.0
         return min(chance, 1.0)

@@ -115,12 +115,13 @@ class NodeDeathObject:
     observed_seconds: float
     phase: DeathPhase = DeathPhase.OBSERVED
     reason: str = ""
-    named_after_seconds: float | None = None
     cause: CauseClass = CauseClass.UNKNOWN
     confidence: CauseConfidence = CauseConfidence.UNKNOWN
     culprit: DeathCulprit | None = None
     record: tuple[RecordLine, ...] | None = None
     """None: no record came."""
+    has_agent: bool = False
+    """Its agent ran there, so its record may come."""
     awaited_until_seconds: float | None = None
     """Until then its record may come, and its death convicts nobody; None: it is not awaited."""
     workloads: tuple[DeathWorkload, ...] = ()
@@ -171,12 +172,12 @@ class NodeDeathObject:
         record = self.record
         return without_absent({
             "phase": word_of(self.phase), "reason": clean(self.reason, TEXT_LETTERS),
-            "namedAfterSeconds": self.named_after_seconds,
             "cause": {"class": word_of(self.cause), "confidence": word_of(self.confidence)},
             "culprit": _culprit_document(self.culprit),
             "record": None if record is None else [
                 line.document() for line in record[:LINES_MOST]
             ],
+            "hasAgent": self.has_agent or None,
             "recordAwaitedUntil": (
                 None if self.awaited_until_seconds is None
                 else time_words(self.awaited_until_seconds)
@@ -212,11 +213,11 @@ def node_death_object(document: object) -> NodeDeathObject:
         observed_seconds=spec.needed_seconds("observedAt"),
         phase=status.word("phase", _PHASES) or DeathPhase.OBSERVED,
         reason=status.text("reason", TEXT_LETTERS),
-        named_after_seconds=status.number("namedAfterSeconds"),
         cause=cause.word("class", _CLASSES) or CauseClass.UNKNOWN,
         confidence=cause.word("confidence", _CONFIDENCES) or CauseConfidence.UNKNOWN,
         culprit=_culprit(status.fields("culprit")),
         record=record_lines(status, "record") if status.has("record") else None,
+        has_agent=status.flag("hasAgent"),
         awaited_until_seconds=status.seconds("recordAwaitedUntil"),
         workloads=tuple(_workload(row) for row in status.rows("workloads", WORKLOADS_MOST)),
         loads=_loads(status.fields("loads")),

@@ -63,6 +63,7 @@ from seawall.cluster.observer.awaited_record import has_agent, has_spoken, overd
 from seawall.cluster.observer.dead_node_workloads import DeadNodeWorkloads
 from seawall.cluster.observer.death_ledger import DeathLedger
 from seawall.cluster.observer.in_force_map import InForceMap
+from seawall.cluster.observer.missing_records import MissingRecords
 from seawall.cluster.observer.node_life import NodeLife, NodeLifeEvent, NodeLifeKind, NodeLifeTimes
 from seawall.cluster.observer.observer_events import EventTarget, ObserverEvent
 from seawall.cluster.observer.observer_metrics import ObserverMetrics
@@ -129,6 +130,7 @@ class ClusterObserver:
         self._returned: dict[str, NodeLifeEvent] = {}
         self._pods: dict[str, NodePod] = {}
         self._looks_left = LooksPerMinute()
+        self._missing = MissingRecords()
         self._events: deque[ObserverEvent] = deque(maxlen=WAITING_MOST)
         self._storm_events: set[tuple[str, str]] = set()
         self._bad_objects: dict[str, str] = {}
@@ -515,6 +517,7 @@ class ClusterObserver:
         said, received = (kept.report, kept.received_seconds) if kept else (None, 0.0)
         if not has_agent(look.pods.values(), self._lease.namespace):
             return death
+        death = replace(death, has_agent=True)
         return death if has_spoken(said, received, event) else with_wait(death, event)
 
     def _create_death(self, death: NodeDeathObject, *, is_known: bool) -> NodeDeathObject:
@@ -523,7 +526,8 @@ class ClusterObserver:
         document = death.document()
         if is_known:  # it was retracted, and died after all
             document["status"] = _cleared(
-                document["status"], ("record", "recordAwaitedUntil", "loads", "culprit", "reason")
+                document["status"],
+                ("record", "hasAgent", "recordAwaitedUntil", "loads", "culprit", "reason"),
             )
             return _as_written(self._client.merge(path, document, manager=OBSERVER_MANAGER), death)
         try:
@@ -815,6 +819,9 @@ class ClusterObserver:
         metrics.show_quarantines(self._quarantines.values())
         metrics.show_incidents(self._ledger.incidents().sizes())
         strata, now = self._life.strata, self._client.server_seconds()
+        deaths = self._ledger.objects.values()
+        pools = {stratum.pool for stratum in strata}
+        metrics.show_missing(self._missing.by_pool(deaths, self._life.rows, pools, now))
         metrics.show_background(self._ledger.background_by_pool(strata, now))
 
     def watch_restarts(self) -> dict[tuple[str, str], int]:

@@ -137,6 +137,11 @@ class NodeLife:
         """How many nodes each has."""
         return dict(self._strata)
 
+    @property
+    def rows(self) -> dict[str, NodeRow]:
+        """Nodes that exist, by name, as they were last seen."""
+        return {name: life.row for name, life in self._lives.items()}
+
     def living(self, stratum: Stratum) -> frozenset[str]:
         """Names of its nodes that are Ready."""
         return frozenset(

@@ -90,6 +90,8 @@ class ObserverMetrics:
             "How often a node of the pool dies of something else, from above.",
             ["pool"], registry=registry,
         )  # fmt: skip
+        words = "Deaths of the last day whose node has an agent, is back and does not tell of it."
+        self._missing = Gauge("seawall_deaths_without_record", words, ["pool"], registry=registry)
         self._suspicion = Gauge(
             "seawall_workload_suspicion_log10", "Score of a workload that is suspected.",
             _WORKLOAD, registry=registry,
@@ -141,6 +143,12 @@ class ObserverMetrics:
         self._background.clear()
         for pool, rate in pools.items():
             self._background.labels(pool).set(rate)
+
+    def show_missing(self, pools: Mapping[str, int]) -> None:
+        """By pool, deaths whose record should have come."""
+        self._missing.clear()
+        for pool, number in pools.items():
+            self._missing.labels(pool).set(number)
 
     def show_quarantines(self, quarantines: Iterable[WorkloadQuarantineObject]) -> None:
         """As they stand in the cluster; of workloads the 200 worst."""

@@ -29,6 +29,7 @@ PROVED_PODS_MOST: Final = 2
 """Two hogs on one node are rare and real; a report that proves more accuses nobody."""
 DISTRESS_SECONDS: Final = 900.0
 """What a node said longer before its end is of another trouble."""
+CLEAN_WORDS: Final = "it was shut down in good order"
 _SHORT: Final = (EvidenceKind.PROVED, EvidenceKind.POSSIBLE, EvidenceKind.OOM_LINE)
 
 
@@ -59,6 +60,8 @@ def record_evidence(
     if report.distress is not None and report.boot_id == death.boot_id and is_fresh:
         lines += _distress_lines(report.distress)
     ended = last.ended if last is not None and is_last else None
+    if ended is RecordEnd.CLEAN and not any(line.kind in _SHORT for line in lines):
+        lines.append(RecordLine(EvidenceKind.OTHER_CAUSE, text=CLEAN_WORDS, source="black box"))
     if death.kind is DeathKind.RESET and ended is not RecordEnd.UNCLEAN:
         # People power-cycle nodes: only a record that breaks off shows that the node did not.
         lines = [line for line in lines if line.kind not in _SHORT]

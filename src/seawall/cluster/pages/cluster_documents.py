@@ -5,6 +5,7 @@ import json
 from enum import Enum
 from typing import Final
 
+from seawall.cluster.judge.node_death import NodeLoads
 from seawall.cluster.objects.node_death_object import DeathWorkload, NodeDeathObject
 from seawall.cluster.objects.node_report_object import NodeReportObject
 from seawall.cluster.objects.quarantine_actions import QuarantineAction, QuarantineCanary
@@ -72,13 +73,15 @@ _SHAPES: Final[Shapes] = {
         *shown("kind phase cause confidence", turn=word),
         *shown("reason:filled heartbeat_at=heartbeat_seconds:time"),
         *shown("observed_at=observed_seconds:time", moved_at),
-        *shown("named_after_seconds culprit record stratum stratum_nodes domain:filled"),
+        *shown("culprit record stratum stratum_nodes domain:filled"),
+        *shown("record_awaited_until=awaited_until_seconds:time has_agent loads"),
         *shown("workloads unseen"),
     ),
     DeathWorkload: (
         *shown("pod namespace keys nodes is_static", of="bound"),
         *shown("pod_name owner_kind owner_name"),
     ),
+    NodeLoads: shown("dead living sample"),
     RecordLine: (*shown("kind", turn=word), *shown("text source at=at_seconds:time pods")),
     NodeReportObject: (
         *shown("node at=at_seconds:time"),

@@ -96,7 +96,7 @@ def _death_words(death: NodeDeathObject) -> str:
     if not is_death(death):
         return death.phase.value
     if death.record is None:
-        return "no record came"
+        return "no record came" if death.awaited_until_seconds is None else "record awaited"
     return evidence_words(death) if death.cause is CauseClass.UNKNOWN else cause_words(death)
 
 

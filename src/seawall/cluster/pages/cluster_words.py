@@ -120,7 +120,7 @@ def strongest(record: Sequence[RecordLine]) -> RecordLine | None:
 def evidence_words(death: NodeDeathObject) -> str:
     """In a few words, for a column."""
     if death.record is None:
-        return "no record"
+        return "no record" if death.awaited_until_seconds is None else "record awaited"
     line = strongest(death.record)
     return "says nothing" if line is None else _RECORDS[line.kind]
 
