@@ -107,6 +107,10 @@ def test_what_stops_an_activation(actions: PolicyActions, reason: RefusalReason)
     assert reasons(answer) == {reason}
 
 
+def test_before_the_observer_proposes_nothing_becomes_active() -> None:
+    assert plan(quarantine(QuarantineState.SUSPECTED)) == LeverPlan()
+
+
 def test_budgets_count_an_hour_and_a_day() -> None:
     old = cluster(activations=tuple(NOW - 3601 - one for one in range(9)))
     assert plan(quarantine(), view=old).steps, "nine of them, none in the last hour"

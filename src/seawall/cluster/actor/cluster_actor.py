@@ -79,6 +79,8 @@ LOOK_SECONDS: Final = 10.0
 """Between two while nothing is."""
 SWEEP_SECONDS: Final = 120.0
 """Between two looks for what a quarantine that is gone has left."""
+UNDO_AGAIN_SECONDS: Final = 10.0
+"""Where something was refused, or a kind could not be listed."""
 PODS_SECONDS: Final = 300.0
 STUCK_SECONDS: Final = 180.0
 EVENTS_MOST: Final = 1024
@@ -134,7 +136,7 @@ class ClusterActor:
         self._told_brakes: set[str] | None = None
         self._activations: dict[str, float] = {}
         self._pods: int | None = None
-        self._pods_at = self._sweep_at = 0.0
+        self._pods_at = self._sweep_at = self._undo_due = 0.0
         self._term = 0
         self._retry = _Retry()
         self._turned_at = steady_seconds()
@@ -505,7 +507,8 @@ class ClusterActor:
             one for name, one in self._quarantines.items()
             if not self._stands(one, now) and not self._work[name].is_undone
         ]  # fmt: skip
-        if not over and steady_seconds() - self._sweep_at < SWEEP_SECONDS and self._sweep_at:
+        is_swept = self._sweep_at and steady_seconds() - self._sweep_at < SWEEP_SECONDS
+        if (not over and is_swept) or steady_seconds() < self._undo_due:
             return
         standing = {name for name, one in self._quarantines.items() if self._stands(one, now)}
         standing |= set(self._bad)
@@ -532,8 +535,11 @@ class ClusterActor:
             work = self._work[one.name]
             work.is_undone = all(field.is_over for field in own) and not search.unseen
             work.held = 0
-        is_whole = all(field.is_over for field in undone)
-        self._sweep_at = steady_seconds() if is_whole else steady_seconds() - SWEEP_SECONDS + 10.0
+        self._sweep_at = steady_seconds()
+        is_left = not all(self._work[one.name].is_undone for one in over)
+        is_left = is_left or not all(field.is_over for field in undone)
+        if is_left:
+            self._undo_due, self._sweep_at = steady_seconds() + UNDO_AGAIN_SECONDS, 0.0
 
     def _stands(self, one: ActorQuarantine, now: float) -> bool:
         return one.object.state is not QuarantineState.RELEASED and not one.is_over(now)

@@ -133,7 +133,7 @@ class LeverPlanner:
     def _state_step(self) -> StateStep | None:
         """To make it active, or to do more about one that is so by the actor or by approval."""
         state, mode = self._one.object.state, self._one.object.mode
-        if state is QuarantineState.CANARY:
+        if state in (QuarantineState.CANARY, QuarantineState.SUSPECTED):
             return None
         if state is QuarantineState.ACTIVE and (
             self._one.activated_seconds is None or self._is_approved
