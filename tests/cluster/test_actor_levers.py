@@ -44,7 +44,7 @@ from tests.cluster.refusing_webhook import WORDS, RefusingWebhook
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods, runs
 
-from seawall.cluster.objects.api_group import QUARANTINE_GATE
+from seawall.cluster.objects.api_group import QUARANTINE_GATE, WORKLOAD_QUARANTINE, path_of
 from seawall.cluster.objects.api_time import time_seconds
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
@@ -205,6 +205,12 @@ def gated(pod: Object) -> bool:
     return {"name": QUARANTINE_GATE} in pod["spec"].get("schedulingGates", [])
 
 
+def listed(client: ApiClient, name: str) -> set[tuple[str, str]]:
+    """Pods that the quarantine names to the nodes that they are on."""
+    status = client.get(path_of(WORKLOAD_QUARANTINE, name)).get("status", {})
+    return {(one["uid"], one["node"]) for one in status.get("pods", [])}
+
+
 @needs_mutating
 def test_living_copies_go_one_after_the_other_while_new_ones_wait_at_the_gate(
     slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
@@ -214,11 +220,15 @@ def test_living_copies_go_one_after_the_other_while_new_ones_wait_at_the_gate(
     pool.deploy("hog", 2)
     pool.deploy("web", 2)
     pool.wait_until_running()
+    nodes = {(one["metadata"]["uid"], one["spec"].get("nodeName"))
+             for one in pods(client, pool.space, "hog")}  # fmt: skip
     mark = audit.mark()
     name = convict(client, deployment(pool, "hog"), TWO_NODES)
     with ActorProcess(slow_plane, tmp_path) as actor:
         until(actor, lambda: state(client, name) == ("Active", "gate"), 30)
+        until(actor, lambda: listed(client, name) <= nodes and bool(listed(client, name)), 20)
         until(actor, lambda: pool.running("hog") == 0, 60)
+        until(actor, lambda: not listed(client, name), 20)
         writes = foreign_writes(audit, mark, actor.user, pool.space)
         first, second = (time_seconds(one.time) for one in writes if one.verb == "delete")
         assert second - first >= 9

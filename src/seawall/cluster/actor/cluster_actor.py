@@ -29,6 +29,7 @@ from seawall.cluster.actor.lever_executor import LeverExecutor, written_status
 from seawall.cluster.actor.lever_plan import LeverPlanner, held_pods_most, quarantines_left
 from seawall.cluster.actor.lever_steps import LeverPlan, StateStep
 from seawall.cluster.actor.node_levers import NodeLevers
+from seawall.cluster.actor.node_list import pods_for_nodes
 from seawall.cluster.actor.pod_hold import HoldStage, hold_stage
 from seawall.cluster.actor.quarantine_undo import QuarantineUndo
 from seawall.cluster.actor.quarantine_view import actor_quarantine
@@ -439,7 +440,8 @@ class ClusterActor:
             if not self._is_still(one):
                 return
         done = self._executor.carry_out(one, plan)
-        self._write_status(one, done.status)
+        pods = pods_for_nodes(one, family, self._policy.actions)
+        self._write_status(one, replace(done.status, pods=pods))
         if any(isinstance(step, StateStep) for step in plan.steps):
             work.due = 0.0
         if done.problem is not None:
@@ -476,8 +478,8 @@ class ClusterActor:
             raise done.problem
 
     def _write_status(self, one: ActorQuarantine, status: ActorStatus) -> None:
-        """Its actions alone; whoever wrote in between is heard first."""
-        if status.actions == one.actor.actions:
+        """Its part alone; whoever wrote in between is heard first."""
+        if (status.actions, status.pods) == (one.actor.actions, one.actor.pods):
             return
         path = path_of(WORKLOAD_QUARANTINE, one.name, status=True)
         for _ in range(3):

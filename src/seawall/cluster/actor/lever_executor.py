@@ -336,7 +336,10 @@ def hold_stage_of(step: FieldStep) -> HoldStage:
 
 def written_status(status: ActorStatus) -> dict[str, Any]:
     """The actor's part alone, as a merge patch wants it."""
-    return {"actions": [one.document() for one in status.actions]}
+    return {
+        "actions": [one.document() for one in status.actions],
+        "pods": [one.document() for one in status.pods],
+    }
 
 
 def _lever(step: LeverStep) -> str:
