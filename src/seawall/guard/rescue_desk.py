@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from seawall.actions.orders import Outcome
-from seawall.guard.judge.decision_case import DecisionCase
+from seawall.guard.judge.decision_case import ENOUGH_SHARE, DecisionCase
 from seawall.guard.judge.judge import Judge
 from seawall.guard.judge.rescue import RescueProof, RescueRequest
 from seawall.guard.order_files import OrderFiles, RescueOrder
@@ -111,7 +111,7 @@ class RescueDesk:
         boot_id: str, brake: str,
     ) -> Verdict | None:  # fmt: skip
         """At most one verdict; the answer stands in ``result``."""
-        self._follow(judge)
+        self._follow(judge, node)
         order = self._order
         if order is None:
             return None
@@ -140,16 +140,22 @@ class RescueDesk:
             words = failed[0].problem or "it could not be killed"
             self.result = result._replace(state="refused", words=words)
 
-    def _follow(self, judge: Judge) -> None:
+    def _follow(self, judge: Judge, node: Node) -> None:
+        """Longer than the judge does: on a node that thrashes a killed process ends late."""
         case, result = self._case, self.result
         if case is None or result is None:
             return
-        if judge.is_open(case.decision):
-            if result.returned_bytes != case.most:
-                self.result = result._replace(returned_bytes=case.most)
-        else:
+        back = max(case.most, result.returned_bytes or 0)
+        if node.is_seen:
+            back = max(back, min(case.predicted, node.headroom_bytes - case.headroom))
+        is_over = back >= ENOUGH_SHARE * case.predicted or node.seconds - case.seconds >= (
+            PATIENCE_SECONDS
+        )
+        if is_over and not judge.is_open(case.decision):
             self._case = None
-            self.result = result._replace(state="done", returned_bytes=case.most)
+            self.result = result._replace(state="done", returned_bytes=back)
+        elif result.returned_bytes != back:
+            self.result = result._replace(returned_bytes=back)
 
     def _kept(self, now: float) -> dict[tuple[str, int], RescueProof]:
         return {at: one.proof for at, one in self._proofs.items()
