@@ -291,7 +291,7 @@ def slow_power_cycles(scene: ObservedScene, chance: random.Random) -> Object:
             assert scene.clock.standing.get(hung) == "suspected"
             (said,) = [one for one in objects(scene.client, WORKLOAD_QUARANTINE)
                        if one["spec"]["workload"]["name"] == "hung"]  # fmt: skip
-            why_not = said["status"]["whyNot"]
+            why_not = said["status"].get("whyNot", said["status"])
             assert "awaited" in why_not, f"nothing else holds the judge back: {why_not}"
             for node, boot in boots.items():
                 tell_of_its_end(scene.client, node, boot)
