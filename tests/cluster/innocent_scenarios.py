@@ -41,8 +41,8 @@ LOOKS_MOST = 50
 """Dead nodes of a storm that are looked into."""
 PLAN_SECONDS = 7.0
 """From a mark to the node's end: minutes.  From 5 s on it is a plan."""
-HUNG_POOL_NODES = 40
-HUNG_REPLICAS = 10
+HUNG_POOL_NODES = 60
+HUNG_REPLICAS = 9
 HUNG_DEATHS = 9
 """Forty: a job on less than 30 of 100 of the stratum."""
 BUSY_DEATHS = 7
@@ -265,7 +265,7 @@ def slow_power_cycles(scene: ObservedScene, chance: random.Random) -> Object:
     nothing to say; what the black boxes say comes when seven are dead.
     """
     pool = scene.pool("cycled", HUNG_POOL_NODES)
-    pool.fill(chance, 12)
+    pool.fill(chance, 24)
     # A boot is over before the pods of a silent node are moved.
     pool.deploy("hung", HUNG_REPLICAS, {
         **pool.spec("hung"), "tolerations": [{"operator": "Exists"}],
@@ -291,7 +291,8 @@ def slow_power_cycles(scene: ObservedScene, chance: random.Random) -> Object:
             assert scene.clock.standing.get(hung) == "suspected"
             (said,) = [one for one in objects(scene.client, WORKLOAD_QUARANTINE)
                        if one["spec"]["workload"]["name"] == "hung"]  # fmt: skip
-            assert "awaited" in said["status"]["whyNot"], "nothing else holds the judge back"
+            why_not = said["status"].get("whyNot", said["status"])
+            assert "awaited" in why_not, f"nothing else holds the judge back: {why_not}"
             for node, boot in boots.items():
                 tell_of_its_end(scene.client, node, boot)
     waits = [one for one in deaths_of(scene.client, pool) if one.awaited_until_seconds is not None]
