@@ -43,7 +43,7 @@ PLAN_SECONDS = 7.0
 """From a mark to the node's end: minutes.  From 5 s on it is a plan."""
 HUNG_POOL_NODES = 60
 HUNG_REPLICAS = 9
-HUNG_DEATHS = 9
+HUNG_DEATHS = 7
 """Forty: a job on less than 30 of 100 of the stratum."""
 BUSY_DEATHS = 7
 BUSY_TIMES = 5
@@ -262,7 +262,7 @@ def power_cycled_job(scene: ObservedScene, chance: random.Random) -> Object:
 
 def slow_power_cycles(scene: ObservedScene, chance: random.Random) -> Object:
     """13 in full: each node is silent for as long as a boot takes, uncordoned, and its agent had
-    nothing to say; what the black boxes say comes when seven are dead.
+    nothing to say; what the black boxes say comes when five are dead.
     """
     pool = scene.pool("cycled", HUNG_POOL_NODES)
     pool.fill(chance, 24)

@@ -500,10 +500,11 @@ class ClusterObserver:
             words = f"what ran on it: over {LOOKS_MOST} nodes died within a minute"
             return replace(death, unseen=(words,))
         since = event.heartbeat_seconds - 86400.0
+        back = {name for name, now in self._life.rows.items() if now.ready == "True"}
         dead = {
             one.node
             for one in self._ledger.objects.values()
-            if one.counts and one.heartbeat_seconds > since
+            if one.counts and one.heartbeat_seconds > since and one.node not in back
         } | {one.row.name for one in self._waiting.values()}
         look = self._looks.look(
             row.name, dead, self._policy.protected_namespaces, self._life.living(event.stratum)
