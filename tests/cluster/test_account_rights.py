@@ -435,6 +435,8 @@ def test_what_people_made_active_the_observer_leaves(
     observer.patch(f"{path}/status", {"status": {"scoreLog10": 7.5}})
     found = seawall.admin.get(path)
     assert (found["spec"]["mode"], found["status"]["scoreLog10"]) == ("gate", 7.5)
+    seawall.admin.patch(path, {"spec": {"state": "Released"}})
+    observer.delete(path)
 
 
 @pytest.mark.parametrize(("verb", "path", "body"), [

@@ -137,6 +137,21 @@ def test_suspicion_alone_holds_at_most_and_only_by_a_nodes_own_word() -> None:
     assert plan(suspected, of, cluster("c"), people) == LeverPlan()
 
 
+def test_the_hold_of_a_convicted_one_does_not_wait_for_a_person() -> None:
+    """It ends by itself; the core moves the pod after 300 s, and a person may be asleep."""
+    of = family(pod(1, "a"), pod(2, "dead"))
+    people = PolicyActions(dry_run=False)
+    answer = plan(quarantine(), of, cluster("dead"), people)
+    assert [type(one) for one in answer.steps] == [FieldStep], "it is not active by that"
+    assert held(quarantine(), of, cluster("dead"), people) == ["hog-2"]
+    assert reasons(answer) == {RefusalReason.APPROVAL}
+    assert held(quarantine(nodes=("dead",)), of, cluster("dead"), people) == []
+    observe = PolicyActions(dry_run=False, approval=ActionApproval.OBSERVE)
+    assert plan(quarantine(), of, cluster("dead"), observe).steps == ()
+    off = PolicyActions(dry_run=False, levers=LEVERS_BY_DEFAULT - {ActionLever.HOLD})
+    assert held(quarantine(), of, cluster("dead"), off) == []
+
+
 def test_the_hold_of_a_convicted_one_does_not_wait_for_its_state() -> None:
     steps = plan(quarantine(), family(pod(1, "dead")), cluster("dead")).steps
     assert [type(one) for one in steps] == [StateStep, FieldStep]

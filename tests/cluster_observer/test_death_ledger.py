@@ -220,6 +220,21 @@ def test_what_ran_out_goes_and_comes_back_with_the_next_death_alone() -> None:
     assert len(plan(one, {}, later).create) == 1
 
 
+def test_who_was_released_is_left_alone_until_that_ends() -> None:
+    one = ledger()
+    for death in DEATHS[:2]:
+        one.put(death)
+    (suspect,) = plan(one, {}).create
+    released = replace(suspect, state=QuarantineState.RELEASED, expires_seconds=NOW + 4 * HOUR)
+    one.put(DEATHS[2])
+    found = plan(one, {released.name: released})
+    assert (found.create, found.delete) == ((), ())
+    ended = plan(one, {released.name: released}, NOW + 5 * HOUR)
+    assert ended.delete == (released.name,)
+    one.put(dead(7, 39, "hog"))
+    assert len(plan(one, {}, NOW + 40 * HOUR).create) == 1
+
+
 def test_what_runs_everywhere_gets_no_object() -> None:
     one = ledger()
     for death in DEATHS[:3]:

@@ -55,11 +55,11 @@ _ABOUT: Final = {
     "undo": "Finds changed objects by their label and puts back what stands in their own\n"
     "annotation; quarantines in force end first, where the cluster has any.",
     "brake": "Sets spec.brake of the SeawallPolicy: the actor begins nothing new, agents tell\n"
-    "their guards to observe.  Waits for the answers, lists who was not reached.  Undo\n"
+    "their guards to observe.  Waits for answers, lists who was not reached.  Undo\n"
     "and release go on.  --off arms no guard beyond what its own file says.",
     "rescue": "A node that thrashes is silent, and its agent still talks.  Makes a RescueOrder\n"
     "that names whom the node's own report proved; the node's guard judges by itself\n"
-    "and ends nobody else.  A guard that only observes wants rescue = true in its file.\n"
+    "and ends nobody else.  One that only observes needs rescue = true in its file.\n"
     "Waits for what came back, and until the node is Ready.",
     "controller": "Watches the cluster's nodes, looks into each death and writes NodeDeath and\n"
     "WorkloadQuarantine objects and Events: nothing else is changed.  Of several one\n"
@@ -68,7 +68,7 @@ _ABOUT: Final = {
 _EPILOG: Final = """\
 FILE: kubectl get nd,wq,seawallpolicies,nodereports,leases -A -o json > FILE"""
 _ACT_EPILOG: Final = """\
-Exit status: 0 done; 1 in part, and the answer says what is left; 2 nothing written."""
+Exit status: 0 done; 1 in part, and what is left is said; 2 nothing was written."""
 _SOURCES: Final = ("why", "suspects", "deaths", "report")
 
 

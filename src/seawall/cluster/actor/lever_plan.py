@@ -115,7 +115,7 @@ class LeverPlanner:
             return self._answer([*steps, *self._pulled(mode)])
         if change is not None and self._wishes.dry_run:
             return self._answer([*steps, *self._pulled(change.mode)])
-        if change is not None or self._may_hold_a_suspect():
+        if change is not None or self._may_hold():
             steps += self._holds()  # at once: it does not wait until all have heard of the state
         return self._answer(steps)
 
@@ -191,15 +191,27 @@ class LeverPlanner:
                 return False
         return True
 
+    def _may_hold(self) -> bool:
+        """Before it is active: a hold ends by itself, so it does not wait for a person who has
+        300 seconds to wake up.
+        """
+        if ActionLever.HOLD not in self._levers:
+            return False
+        return self._may_hold_a_proposal() if self._is_convicted else self._may_hold_a_suspect()
+
+    def _may_hold_a_proposal(self) -> bool:
+        """It is convicted, and only a person's word is wanting for more."""
+        status = self._one.object.status
+        nodes = 0 if status is None else len(set(status.nodes))
+        is_asked = self._approval is ActionApproval.APPROVE
+        return is_asked and nodes >= self._wishes.brakes.nodes_least
+
     def _may_hold_a_suspect(self) -> bool:
         """On suspicion alone: by a node's own word, where no person is asked first, and never the
         last replica that serves.
         """
         status = self._one.object.status
-        if self._is_convicted or status is None or status.proved <= 0:
-            return False
-        is_auto = self._approval is ActionApproval.AUTO
-        if not is_auto or ActionLever.HOLD not in self._levers:
+        if status is None or status.proved <= 0 or self._approval is not ActionApproval.AUTO:
             return False
         if self._family.ready_on(self._cluster.silent_nodes) < 2:
             words = "on suspicion alone no workload with a single ready replica is held"

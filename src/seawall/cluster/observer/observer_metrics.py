@@ -68,6 +68,11 @@ def _expiry(registry: CollectorRegistry) -> Gauge:
     )  # fmt: skip
 
 
+def _missing_records(registry: CollectorRegistry) -> Gauge:
+    words = "Deaths of the last day whose node has an agent, is back and does not tell of it."
+    return Gauge("seawall_deaths_without_record", words, ["pool"], registry=registry)
+
+
 class ObserverMetrics:
     """All of them; may be written by one thread and read by another."""
 
@@ -90,8 +95,7 @@ class ObserverMetrics:
             "How often a node of the pool dies of something else, from above.",
             ["pool"], registry=registry,
         )  # fmt: skip
-        words = "Deaths of the last day whose node has an agent, is back and does not tell of it."
-        self._missing = Gauge("seawall_deaths_without_record", words, ["pool"], registry=registry)
+        self._missing = _missing_records(registry)
         self._suspicion = Gauge(
             "seawall_workload_suspicion_log10", "Score of a workload that is suspected.",
             _WORKLOAD, registry=registry,

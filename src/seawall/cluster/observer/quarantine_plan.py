@@ -78,6 +78,8 @@ class QuarantinePlanner:
             is_over = one.expires_seconds is not None and one.expires_seconds <= now_seconds
             if is_own and (one.key in merged or one.key not in {s.key for s in chosen} or is_over):
                 delete.append(one.name)
+            elif is_over and one.state is QuarantineState.RELEASED:
+                delete.append(one.name)  # else it could not be proposed again at the next death
         for suspicion in chosen:
             before = by_key.get(suspicion.key)
             if before is None or before.name in delete:
