@@ -100,9 +100,14 @@ class ObserverProcess:
             )  # fmt: skip
         return str(answer["status"]["token"])
 
-    def command(self, *more: str) -> list[str]:
+    def renew_token(self) -> Path:
+        """As the kubelet does it, long before its hour is over."""
         file = self.folder / f"{self.account}.token"
         file.write_text(self.token())
+        return file
+
+    def command(self, *more: str) -> list[str]:
+        file = self.renew_token()
         return [
             sys.executable, "-m", "seawall", "cluster", "controller",
             "--server", f"https://127.0.0.1:{self.plane.port}",

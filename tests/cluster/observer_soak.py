@@ -34,6 +34,7 @@ ROW_SECONDS = 60.0
 RESET_EACH = 40
 """A reset without a plan each so many steps: one in twenty minutes among 48 nodes is as many as ten
 thousand nodes have in six minutes."""
+TOKEN_EACH = 40
 GROWTH_MOST_BYTES = 4 << 20
 """From the first third's median to the last third's."""
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
@@ -74,6 +75,8 @@ def soak(scene: ObservedScene, chance: random.Random, seconds: float, journal: P
             return rows
         time.sleep(max(0.0, due - time.monotonic()))
         churn(scene, chance.choice(pools), chance, step)
+        if step % TOKEN_EACH == TOKEN_EACH - 1:
+            scene.observer.renew_token()
         if step % int(ROW_SECONDS / STEP_SECONDS) == 0:
             rows.append(row_of(scene, time.monotonic() - began))
             with journal.open("a") as file:
@@ -134,7 +137,8 @@ def row_of(scene: ObservedScene, seconds: float) -> Row:
     asked = sum(value for name, value in numbers.items()
                 if name.startswith("seawall_api_requests_total"))  # fmt: skip
     return {
-        "seconds": round(seconds), "resident_bytes": scene.observer.resident_bytes(),
+        "seconds": round(seconds), "leads": numbers.get("seawall_leader"),
+        "resident_bytes": scene.observer.resident_bytes(),
         "cpu_seconds": (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK"),
         "threads": len(os.listdir(f"/proc/{process.pid}/task")),
         "descriptors": len(os.listdir(f"/proc/{process.pid}/fd")),
@@ -160,6 +164,8 @@ def judged(rows: list[Row]) -> list[str]:
                  if growth(key) > 1]  # fmt: skip
     if rows[-1]["deaths"] <= rows[0]["deaths"]:
         problems.append("it wrote down no death")
+    if any(row["leads"] != 1.0 for row in rows[1:]):
+        problems.append("it did not lead all the time")
     if rows[-1]["false_convictions"]:
         problems.append(f"innocents were convicted: {rows[-1]['false_convictions']}")
     return problems

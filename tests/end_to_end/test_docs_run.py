@@ -55,6 +55,8 @@ SAMPLES = (
     (r"(seawall lab [a-z-]+)( .*)?$", r"\1 --dry-run"),
     (r"agent --last-death", "agent --last-death --blackbox node.box"),
     (r"(cluster (?:why|suspects|deaths|report)\b.*)", r"\1 --from dump.json"),
+    # They write: tests/cluster/test_action_verbs.py has a cluster for them.
+    (r"(cluster (?:approve|brake|quarantine|release|rescue|undo)\b).*", r"\1 --help"),
     (r"rules show( ID)? --example", "rules show SW103 --example"),
 )  # fmt: skip
 CLUSTER_POLICY = """\

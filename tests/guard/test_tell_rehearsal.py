@@ -200,7 +200,7 @@ def test_a_guard_that_has_rehearsed_has_decided_nothing_and_told_nobody() -> Non
     left = told(0, 0)["left"]
     assert left["files"] == sorted([
         "status", ".status.spare", "status.json", ".status.json.spare", "decisions.jsonl",
-        "decisions.1.jsonl", "guard.undo", "kmsg", "metrics",
+        "decisions.1.jsonl", "guard.undo", "kmsg", "metrics", "orders",
     ])  # fmt: skip
     assert (left["last"], left["judged"], left["sentences"]) == (None, "", 0)
     assert set(left["counts"].values()) == {0}

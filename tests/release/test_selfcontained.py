@@ -144,7 +144,17 @@ def test_every_verb_starts(program: Path) -> None:
         assert done.stdout.startswith(f"usage: seawall {verb}"), verb
 
 
-NEEDS_A_CLUSTER = ("seawall.agent.", "seawall.cluster.kube.", "seawall.cluster.observer.")
+NEEDS_A_CLUSTER = tuple(
+    f"seawall.{room}."
+    for room in (
+        "agent",
+        "cluster.actor",
+        "cluster.acts",
+        "cluster.changes",
+        "cluster.kube",
+        "cluster.observer",
+    )
+)
 MISSING_FOR_A_CLUSTER = {
     f"No module named '{name}'" for name in ("msgspec", "prometheus_client", "ssl", "urllib3")
 }

@@ -137,10 +137,12 @@ def test_deep_nesting_is_refused() -> None:
 
 def test_a_state_of_before_a_setting_was_there_is_read() -> None:
     """Settings have only grown at their end since; a box on a disk is of any version."""
-    written = codec_of(Settings).write(Settings(mode="enforce", run_on_decision="/bin/x"))
+    written = codec_of(Settings).write(
+        Settings(mode="enforce", run_on_decision="/bin/x", rescue=True, quarantine=True)
+    )
     assert isinstance(written, list)
-    assert Settings._fields[-1] == "run_on_decision"
-    assert codec_of(Settings).read(written[:-1]) == Settings(mode="enforce")
+    assert Settings._fields[-3:] == ("run_on_decision", "rescue", "quarantine")
+    assert codec_of(Settings).read(written[:-3]) == Settings(mode="enforce")
     for odd in ([*written, 1], [*written[:-2], 7]):
         with pytest.raises(ValueError, match="expected"):
             codec_of(Settings).read(odd)

@@ -8,6 +8,7 @@ last renewal was *sent*, which is before anybody else may take over.
 
 import contextlib
 import datetime as dt
+import logging
 import threading
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from seawall.cluster.kube.kube_client import (
     steady_seconds,
 )
 
+LOG: Final = logging.getLogger("seawall.lease")
 _REQUEST_SECONDS: Final = 4.0
 """So that there are two tries before the deadline."""
 
@@ -76,15 +78,23 @@ class LeaderLease:
             began = steady_seconds()
             try:
                 self._try(began)
-                self.problem = ""
+                self._note("")
             except KubeProblem as problem:
-                self.problem = str(problem)
+                self._note("" if _is_conflict(problem) else str(problem))
                 if isinstance(problem, KubeRefusal):
                     self.answered_at = steady_seconds()
-                    if problem.status == 409:
-                        self._lease = None  # somebody else wrote it
+                if _is_conflict(problem):
+                    self._lease = None  # somebody else wrote it
             self._ended.wait(self._pause())
         self._give_back()
+
+    def _note(self, problem: str) -> None:
+        """Say it once: who does not lead writes nothing else that anybody could find."""
+        if problem and problem != self.problem:
+            LOG.warning("lease %s: %s", self._name, problem)
+        elif self.problem and not problem:
+            LOG.info("lease %s: answered again", self._name)
+        self.problem = problem
 
     def _pause(self) -> float:
         """Another one's lease is looked at right when it runs out."""
@@ -171,3 +181,7 @@ class LeaderLease:
                     self._path, {**self._lease, "spec": spec}, seconds=_REQUEST_SECONDS,
                     is_urgent=True,
                 )  # fmt: skip
+
+
+def _is_conflict(problem: KubeProblem) -> bool:
+    return isinstance(problem, KubeRefusal) and problem.status == 409
