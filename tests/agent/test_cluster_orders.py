@@ -300,6 +300,12 @@ def test_many_are_bounded() -> None:
     assert quarantines_on("node-7", None, 0.0) == []
 
 
+def test_many_suspects_hide_none_that_is_in_force() -> None:
+    suspects = [quarantine(f"s{n}", "Suspected", **{f"u{n}": "node-7"}) for n in range(80)]
+    rows = quarantines_on("node-7", [*suspects, quarantine("z", pod_1="node-7")], time.time())
+    assert [one["name"] for one in rows] == ["z"]
+
+
 # --- times, files ---------------------------------------------------------------------------
 
 

@@ -231,9 +231,11 @@ class ClusterOrders:
 
 def quarantines_on(node: str, items: Any, now_unix_seconds: float) -> list[dict[str, Any]]:
     """Of each quarantine in force its pods on this node, bounded."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     left = _LISTED_MOST
-    for item in items[:_QUARANTINES_MOST] if isinstance(items, list) else ():
+    for item in items if isinstance(items, list) else ():
+        if len(rows) == _QUARANTINES_MOST:  # of those in force: suspects hide none of them
+            break
         if not isinstance(item, dict):
             continue
         spec, status = item.get("spec"), item.get("status")
