@@ -67,6 +67,18 @@ def test_undo_all_removes_what_was_half_written(tmp_path: Path, lock: str, its: 
     assert {path.name for path in tmp_path.iterdir()} == foreign
 
 
+def test_undo_all_removes_orders_and_leaves_a_brake_that_is_on(tmp_path: Path) -> None:
+    folder = tmp_path / "seawall"
+    (folder / "orders").mkdir(parents=True)
+    for name in ("rescue", "quarantine", "brake"):
+        (folder / "orders" / name).write_text("{}")
+    assert undo(everything=True, folder=str(folder)) == 0
+    assert [path.name for path in (folder / "orders").iterdir()] == ["brake"]
+    (folder / "orders/brake").unlink()
+    assert undo(everything=True, folder=str(folder)) == 0
+    assert not folder.exists()
+
+
 def killed_in(folder: Path, rehearse: str, moment: str) -> None:
     """A guard that ends in this part of its rehearsal, at the first call of ``moment``."""
     line = (

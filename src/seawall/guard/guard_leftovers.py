@@ -13,6 +13,7 @@ from seawall.actions.journal import Journal
 from seawall.actions.mounts import find_mounts
 from seawall.actions.undo import undo as undo_journal
 from seawall.guard.lock_file import NAME, SECOND, Lock, hold
+from seawall.guard.order_files import ORDERS, QUARANTINE, RESCUE
 from seawall.guard.self_test import remove_leftovers
 from seawall.guard.tell.paths import FILES, REHEARSAL, REHEARSAL_FILES, REHEARSAL_TREE
 from seawall.host.page_trace.instances import sweep
@@ -170,7 +171,7 @@ def _remove_files(places: Mapping[str, bool], names: Iterable[str]) -> list[str]
     for place, had_lock in places.items():
         for path in [f"{place}/{name}" for name in names]:
             told += _removed(os.unlink, [path, *parts_of(path)])
-        told += _remove_rehearsal(place)
+        told += _remove_rehearsal(place) + _remove_orders(place)
         lock = _removed(os.unlink, [f"{place}/{NAME}"])
         told += lock if had_lock else []
         with suppress(OSError):
@@ -178,10 +179,21 @@ def _remove_files(places: Mapping[str, bool], names: Iterable[str]) -> list[str]
     return told
 
 
+def _remove_orders(place: str) -> list[str]:
+    """But for a brake that is on: no guard that is installed again may miss it."""
+    folder = f"{place}/{ORDERS}"
+    told = _removed(os.unlink, [f"{folder}/{name}" for name in (RESCUE, QUARANTINE)])
+    with suppress(OSError):
+        os.rmdir(folder)
+        told.append(f"removed {folder}")
+    return told
+
+
 def _remove_rehearsal(place: str) -> list[str]:
     """Of a guard that was killed in it; what else lies there is somebody's."""
     folder = f"{place}/{REHEARSAL}"
     told = _removed(os.unlink, [f"{folder}/{name}" for name in REHEARSAL_FILES])
+    told += _removed(os.rmdir, [f"{folder}/{ORDERS}"])
     return told + _removed(os.rmdir, [folder, *(f"{place}/{name}" for name in REHEARSAL_TREE)])
 
 

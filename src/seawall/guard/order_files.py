@@ -83,9 +83,11 @@ class OrderFiles:
         try:
             os.mkdir(self._paths[4], 0o700)
         except FileExistsError:
-            return
+            pass
         except OSError as error:
             self._problems[self._paths[4]] = f"{self._paths[4]}: {error.strerror}"
+            return
+        self._problems.pop(self._paths[4], None)
 
     @property
     def problems(self) -> list[str]:
@@ -94,7 +96,9 @@ class OrderFiles:
 
     def look(self) -> bool:
         """Whether the brake was put on or taken off since the look before."""
-        own, agents, rescue, listed, _ = self._paths
+        own, agents, rescue, listed, folder = self._paths
+        if not os.path.lexists(folder):  # somebody emptied /run/seawall
+            self.prepare()
         before = self.brake_since
         found = self._brake(own) or self._brake(agents)
         self.brake_since, self.brake_path = (found[0], found[1]) if found else (None, "")
