@@ -7,12 +7,9 @@ themselves: a replica that begins to lead goes on where the last one was, wherev
 
 import contextlib
 import logging
-import queue
-import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from seawall.cluster.actor.action_brakes import ApiErrors, SilenceStorm
 from seawall.cluster.actor.action_log import with_undone
@@ -34,20 +31,18 @@ from seawall.cluster.actor.pod_hold import HoldStage, hold_stage
 from seawall.cluster.actor.quarantine_undo import QuarantineUndo
 from seawall.cluster.actor.quarantine_view import actor_quarantine
 from seawall.cluster.changes.changeable_kinds import TOLERATIONS
-from seawall.cluster.kube.custom_watch import CustomWatch
+from seawall.cluster.kube.controller_loop import ControllerLoop, WorkRetry
 from seawall.cluster.kube.kube_client import (
     KubeClient,
     KubeProblem,
     KubeRefusal,
     LostLeadership,
     Object,
-    RetryDelay,
     steady_seconds,
 )
 from seawall.cluster.kube.leader_lease import LeaderLease
-from seawall.cluster.kube.list_watch import ListWatch, ObjectEvent, ObjectEventKind
+from seawall.cluster.kube.list_watch import ObjectEvent, ObjectEventKind
 from seawall.cluster.kube.node_row import NodeRow, RowFields
-from seawall.cluster.kube.node_watch import NodeWatch
 from seawall.cluster.objects.action_levers import ActionApproval, ActionLever
 from seawall.cluster.objects.api_group import (
     ACTOR_MANAGER,
@@ -72,8 +67,6 @@ from seawall.cluster.objects.workload_quarantine_object import (
 )
 
 LOG: Final = logging.getLogger("seawall.actor")
-ROUND_SECONDS: Final = 0.5
-BATCH_SECONDS: Final = 0.1
 BUSY_SECONDS: Final = 2.0
 """Between two looks at the family of an active quarantine while something is to be done."""
 LOOK_SECONDS: Final = 10.0
@@ -83,7 +76,6 @@ SWEEP_SECONDS: Final = 120.0
 UNDO_AGAIN_SECONDS: Final = 10.0
 """Where something was refused, or a kind could not be listed."""
 PODS_SECONDS: Final = 300.0
-STUCK_SECONDS: Final = 180.0
 EVENTS_MOST: Final = 1024
 _GATING: Final = (QuarantineMode.GATE, QuarantineMode.SUSPEND, QuarantineMode.PROBATION)
 _LIVE: Final = (QuarantineState.ACTIVE, QuarantineState.CANARY)
@@ -100,26 +92,20 @@ class _Work:
     held: int = 0
 
 
-@dataclass(slots=True)
-class _Retry:
-    """Work that failed waits before it is tried again."""
-
-    delay: RetryDelay = field(default_factory=RetryDelay)
-    due: float = 0.0
-
-
-class ClusterActor:
+class ClusterActor(ControllerLoop):
     """``run`` until ``stop``; one process has one."""
+
+    BATCH_SECONDS = 0.1
+    STUCK_SECONDS = 180.0
 
     def __init__(
         self, client: KubeClient, lease: LeaderLease, metrics: ActorMetrics, instance: str,
         own_namespace: str,
     ) -> None:  # fmt: skip
         """``instance``: the pod's name; ``own_namespace``: whose pods are never touched."""
-        self._client, self._lease, self._metrics = client, lease, metrics
+        super().__init__(client, lease)
+        self._metrics = metrics
         self._instance, self._own_namespace = instance, own_namespace
-        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._ended = threading.Event()
         self._policy = SeawallPolicyObject()
         self._policy_problem = ""
         self._quarantines: dict[str, ActorQuarantine] = {}
@@ -139,64 +125,13 @@ class ClusterActor:
         self._pods: int | None = None
         self._pods_at = self._sweep_at = self._undo_due = 0.0
         self._term = 0
-        self._retry = _Retry()
-        self._turned_at = steady_seconds()
-        self._threads: list[threading.Thread] = []
-        self._custom: dict[CustomKind, CustomWatch] = {}
-        self._node_watch: NodeWatch | None = None
-        self._row_fields: RowFields | None = None
+        self._retry = WorkRetry()
 
     # --- the process ---------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Until ``stop``; the lease is given back."""
-        takers: Mapping[CustomKind, Callable[[ObjectEvent[Object]], None]] = {
-            CLUSTER_POLICY: self._take_policy, WORKLOAD_QUARANTINE: self._take_quarantine,
-            NODE_REPORT: self._node_levers.take_report,
-        }  # fmt: skip
-        for kind, taker in takers.items():
-            watch = CustomWatch(self._client, path_of(kind), self._sink(taker))
-            self._custom[kind] = watch
-            self._start(kind.plural, watch.run)
-        self._start("lease", self._lease.run)
-        try:
-            while not self._ended.is_set():
-                self.turn()
-                dead = [one.name for one in self._threads if not one.is_alive()]
-                if dead and not self._ended.is_set():
-                    raise RuntimeError(f"a thread has ended: {', '.join(dead)}")
-        finally:
-            self.stop()
-            for one in self._watches().values():
-                one.stop()
-            self._lease.stop()
-            for thread in self._threads:
-                thread.join(10.0)
-
-    def stop(self) -> None:
-        """``run`` returns soon; from any thread, and from a signal's handler."""
-        self._ended.set()
-
-    def problem(self) -> str:
-        """Why this process is ill; empty: it is well."""
-        stuck = steady_seconds() - self._turned_at
-        return f"the loop has not turned for {stuck:.0f} s" if stuck > STUCK_SECONDS else ""
-
-    def watch_restarts(self) -> dict[tuple[str, str], int]:
-        """By resource and reason, for the metrics."""
-        return {
-            (resource, reason): number
-            for resource, watch in self._watches().items()
-            for reason, number in dict(watch.restarts).items()
-        }
-
     def turn(self) -> None:
         """Take what the watches told, then do what is due."""
-        with contextlib.suppress(queue.Empty):
-            self._queue.get(timeout=ROUND_SECONDS)()
-            self._ended.wait(BATCH_SECONDS)
-            while True:
-                self._queue.get_nowait()()
+        self._take_events()
         self._turned_at = steady_seconds()
         self._start_node_watch()
         with contextlib.suppress(KubeProblem):
@@ -206,36 +141,16 @@ class ClusterActor:
             if self._lease.holds() and not self._ended.is_set():
                 self._lead(now)
 
-    def _sink(
-        self, taker: Callable[[ObjectEvent[Any]], None]
-    ) -> Callable[[ObjectEvent[Any]], None]:
-        """All is taken by the one thread that turns."""
-        return lambda event: self._queue.put(lambda: taker(event))
-
-    def _start(self, name: str, work: Callable[[], None]) -> None:
-        thread = threading.Thread(target=work, name=name, daemon=True)
-        self._threads = [one for one in self._threads if one.is_alive()]
-        self._threads.append(thread)
-        thread.start()
+    def _watch_all(self) -> None:
+        self._watch_kinds({
+            CLUSTER_POLICY: self._take_policy, WORKLOAD_QUARANTINE: self._take_quarantine,
+            NODE_REPORT: self._node_levers.take_report,
+        })  # fmt: skip
 
     def _start_node_watch(self) -> None:
         fields = RowFields.of_policy(self._policy)
-        if fields == self._row_fields or not self._custom[CLUSTER_POLICY].is_synced:
-            return
-        if self._node_watch is not None:
-            self._node_watch.stop()
-            self._threads = [one for one in self._threads if one.name != "nodes"]
-        self._row_fields = fields
-        self._node_watch = NodeWatch(self._client, fields, self._sink(self._take_node))
-        self._start("nodes", self._node_watch.run)
-
-    def _watches(self) -> dict[str, ListWatch[Any]]:
-        watches: dict[str, ListWatch[Any]] = {
-            kind.plural: watch for kind, watch in self._custom.items()
-        }
-        if self._node_watch is not None:
-            watches["nodes"] = self._node_watch
-        return watches
+        if fields != self._row_fields and self._custom[CLUSTER_POLICY].is_synced:
+            self._watch_nodes(fields, self._take_node)
 
     # --- what the watches tell -----------------------------------------------------------
 
@@ -368,7 +283,7 @@ class ClusterActor:
             return
         try:
             self._act(now)
-            self._retry = _Retry()
+            self._retry = WorkRetry()
         except LostLeadership:
             LOG.warning("leads no more")
         except KubeProblem as problem:

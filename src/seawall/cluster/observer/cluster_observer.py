@@ -8,29 +8,25 @@ but Seawall's own objects, and of quarantines proposes at most.
 
 import contextlib
 import logging
-import queue
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from seawall.cluster.judge.cluster_judge import SuspicionState
-from seawall.cluster.kube.custom_watch import CustomWatch
+from seawall.cluster.kube.controller_loop import ControllerLoop, WorkRetry
 from seawall.cluster.kube.kube_client import (
     KubeClient,
     KubeProblem,
     KubeRefusal,
     LostLeadership,
     Object,
-    RetryDelay,
     steady_seconds,
 )
 from seawall.cluster.kube.leader_lease import LeaderLease
-from seawall.cluster.kube.list_watch import ListWatch, ObjectEvent, ObjectEventKind
+from seawall.cluster.kube.list_watch import ObjectEvent, ObjectEventKind
 from seawall.cluster.kube.node_row import NodeRow, RowFields, unix_seconds
-from seawall.cluster.kube.node_watch import NodeWatch
 from seawall.cluster.objects.api_group import (
     CLUSTER_POLICY,
     NODE_DEATH,
@@ -73,8 +69,6 @@ from seawall.cluster.observer.record_evidence import RecordEvidence, record_evid
 from seawall.cluster.observer.request_budget import LOOKS_MOST, LooksPerMinute
 
 LOG: Final = logging.getLogger("seawall.observer")
-ROUND_SECONDS: Final = 0.5
-BATCH_SECONDS: Final = 0.25
 NUMBERS_SECONDS: Final = 2.0
 """Between two looks at what the metrics show."""
 STORM_OVER_SECONDS: Final = 600.0
@@ -85,7 +79,6 @@ POLICY_SECONDS: Final = 60.0
 RETENTION_ROUND_SECONDS: Final = 600.0
 REPORT_KEEP_SECONDS: Final = 30 * 86400.0
 PODS_KEPT: Final = 4096
-STUCK_SECONDS: Final = 120.0
 """A loop that did not turn for so long is ill."""
 
 
@@ -97,15 +90,7 @@ class _Report:
     received_seconds: float
 
 
-@dataclass(slots=True)
-class _Retry:
-    """Work that failed waits before it is tried again."""
-
-    delay: RetryDelay = field(default_factory=RetryDelay)
-    due: float = 0.0
-
-
-class ClusterObserver:
+class ClusterObserver(ControllerLoop):
     """``run`` until ``stop``; one process has one."""
 
     def __init__(
@@ -113,10 +98,8 @@ class ClusterObserver:
         life_times: NodeLifeTimes | None = None,
     ) -> None:  # fmt: skip
         """``instance``: the pod's name, for Events."""
-        self._client, self._lease, self._metrics = client, lease, metrics
-        self._instance = instance
-        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._ended = threading.Event()
+        super().__init__(client, lease)
+        self._metrics, self._instance = metrics, instance
         self._life = NodeLife(life_times)
         self._policy = SeawallPolicyObject()
         self._policy_is_bad = ""
@@ -137,49 +120,11 @@ class ClusterObserver:
         self._has_domains = False
         self._term = 0
         self._told_gap = ""
-        self._retry = _Retry()
+        self._retry = WorkRetry()
         self._policy_written_at = self._retention_at = self._numbers_at = 0.0
         self._heard_at = 0.0
-        self._turned_at = steady_seconds()
-        self._threads: list[threading.Thread] = []
-        self._custom: dict[CustomKind, CustomWatch] = {}
-        self._node_watch: NodeWatch | None = None
-        self._row_fields: RowFields | None = None
 
     # --- the process ---------------------------------------------------------------------
-
-    def run(self) -> None:
-        """Until ``stop``; the lease is given back."""
-        self._watch_all()
-        self._start("lease", self._lease.run)
-        try:
-            while not self._ended.is_set():
-                self.turn()
-                if dead := self._dead_threads():  # a view that never moves again would look whole
-                    raise RuntimeError(f"a thread has ended: {dead}")
-        finally:
-            self.stop()
-            for watch in self._watches().values():
-                watch.stop()
-            self._lease.stop()
-            for thread in self._threads:
-                thread.join(10.0)
-
-    def stop(self) -> None:
-        """``run`` returns soon; from any thread, and from a signal's handler."""
-        self._ended.set()
-
-    def problem(self) -> str:
-        """Why this process is ill; empty: it is well."""
-        stuck = steady_seconds() - self._turned_at
-        if stuck > STUCK_SECONDS:
-            return f"the loop has not turned for {stuck:.0f} s"
-        return ""
-
-    def _dead_threads(self) -> str:
-        """Those that ended by themselves."""
-        dead = [thread.name for thread in self._threads if not thread.is_alive()]
-        return "" if self._ended.is_set() else ", ".join(dead)
 
     def turn(self) -> None:
         """Take what the watches told, then do what is due."""
@@ -227,36 +172,16 @@ class ClusterObserver:
         }  # fmt: skip
 
     def _watch_all(self) -> None:
-        takers: Mapping[CustomKind, Callable[[ObjectEvent[Object]], None]] = {
+        self._watch_kinds({
             CLUSTER_POLICY: self._take_policy, NODE_DEATH: self._take_death,
             WORKLOAD_QUARANTINE: self._take_quarantine, NODE_REPORT: self._take_report,
-        }  # fmt: skip
-        for kind, taker in takers.items():
-            watch = CustomWatch(self._client, path_of(kind), self._sink(taker))
-            self._custom[kind] = watch
-            self._start(kind.plural, watch.run)
-
-    def _sink(
-        self, taker: Callable[[ObjectEvent[Any]], None]
-    ) -> Callable[[ObjectEvent[Any]], None]:
-        """All is taken by the one thread that turns."""
-        return lambda event: self._queue.put(lambda: taker(event))
-
-    def _start(self, name: str, work: Callable[[], None]) -> None:
-        thread = threading.Thread(target=work, name=name, daemon=True)
-        self._threads = [one for one in self._threads if one.is_alive()]
-        self._threads.append(thread)
-        thread.start()
+        })  # fmt: skip
 
     def _start_node_watch(self) -> None:
         """After the deaths that are known: a node that was dead before is no news."""
         if not all(watch.is_synced for watch in self._custom.values()) or not self._queue.empty():
             return
-        policy = self._policy
-        fields = RowFields(
-            policy.pool_labels, policy.domain_labels, policy.capacity_type_labels,
-            policy.planned_taints, policy.planned_annotations,
-        )  # fmt: skip
+        fields = RowFields.of_policy(self._policy)
         if fields == self._row_fields:
             return
         if self._node_watch is None:
@@ -265,27 +190,7 @@ class ClusterObserver:
                     self._life.recall(death.node, death.boot_id, death.kind)
         else:
             LOG.info("the policy names other labels: all nodes are read again")
-            self._node_watch.stop()
-            self._threads = [one for one in self._threads if one.name != "nodes"]
-        self._row_fields = fields
-        self._node_watch = watch = NodeWatch(self._client, fields, self._sink(self._take_node))
-        self._start("nodes", watch.run)
-
-    def _watches(self) -> dict[str, ListWatch[Any]]:
-        watches: dict[str, ListWatch[Any]] = {
-            kind.plural: watch for kind, watch in self._custom.items()
-        }
-        if self._node_watch is not None:
-            watches["nodes"] = self._node_watch
-        return watches
-
-    def _take_events(self) -> None:
-        """All there are; the first is waited for, and a moment more: many nodes tell at once."""
-        with contextlib.suppress(queue.Empty):
-            self._queue.get(timeout=ROUND_SECONDS)()
-            self._ended.wait(BATCH_SECONDS)
-            while True:
-                self._queue.get_nowait()()
+        self._watch_nodes(fields, self._take_node)
 
     # --- what the watches tell -----------------------------------------------------------
 
@@ -424,7 +329,7 @@ class ClusterObserver:
             return
         try:
             self._write_all(now)
-            self._retry = _Retry()
+            self._retry = WorkRetry()
         except LostLeadership:
             LOG.warning("leads no more")
         except KubeProblem as problem:
