@@ -11,6 +11,10 @@ not protect.  The guard is told roles as words, live and in the black box: these
 from typing import Final
 
 _BEGINNING: Final = "only by its "
+NOT_NAMED: Final = "its name is not known yet"
+"""A container's files come some seconds after its cgroup, and its name may be a protected one."""
+NOT_SEEN: Final = "its role could not be read yet"
+"""The disk did not answer: it may be a CSI driver."""
 
 
 def claimed_role(by: str, role: str) -> str:

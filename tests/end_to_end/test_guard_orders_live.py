@@ -11,6 +11,9 @@ import pytest
 from tests.end_to_end.guard_room import Room, missing, room, within
 from tests.end_to_end.test_guard_live import FOLDERS, HOG, POD
 
+from seawall.guard.judge.rescue import NOT_SHORT
+from seawall.role_claims import NOT_NAMED
+
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(missing() is not None, reason=missing() or ""),
@@ -88,7 +91,8 @@ def test_a_pod_in_quarantine_ends_when_it_starts_and_nobody_else(
         row for row in own.journal()
         if row["kind"] == "verdict" and row["trigger"] == "quarantined"
     ]  # fmt: skip
-    assert within(90, lambda: bool(decided())), own.text()  # its name is known by then
+    # In deep peace the guard hears the watcher every 20 s; the name comes with the second time.
+    assert within(90, lambda: bool(decided())), own.text()
     assert "is in quarantine (ml-hog)" in decided()[0]["sentence"]
     if mode == "enforce":
         assert within(10, lambda: listed.poll() is not None), own.text()
@@ -116,5 +120,7 @@ def test_an_order_on_a_node_that_is_not_short_ends_nobody(own: Room, tmp_path: P
     assert within(20, lambda: (own.page()["rescue"] or {}).get("state") == "waits"), own.page()
     assert own.page()["takes_rescue"] is True
     assert within(45, lambda: own.page()["rescue"]["state"] == "refused"), own.page()
-    assert own.page()["rescue"]["words"] == "the node is not short of memory now"
+    # In deep peace the name may come later than the 30 s for which an order waits.
+    words = own.page()["rescue"]["words"]
+    assert words == NOT_SHORT or words.endswith(NOT_NAMED)
     assert named.poll() is None

@@ -15,6 +15,7 @@ from seawall.guard.quarantine_desk import QuarantineDesk
 from seawall.guard.tell.errands import kept_list
 from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 from seawall.guard.verdict import Verdict
+from seawall.role_claims import NOT_NAMED
 
 POD = "11111111-0000-0000-0000-000000000001"
 ALLOWS = {"mode": "enforce", "quarantine": True}
@@ -131,9 +132,10 @@ def test_a_list_that_others_can_write_is_ignored_with_words(tmp_path: Path, mode
     assert kept_list(str(tmp_path / "none")) == {"problem": ""}
 
 
-def test_who_is_not_named_yet_is_waited_for_in_silence() -> None:
+@pytest.mark.parametrize("words", [NOT_TOLD, NOT_NAMED])
+def test_who_is_not_named_yet_is_waited_for_in_silence(words: str) -> None:
     judge, desk = Judge(settings_of(**ALLOWS), "5eedb007-0"), desk_of(listed(POD))
-    assert step(judge, desk, CALM, hog(protected_by=NOT_TOLD)) is None
+    assert step(judge, desk, CALM, hog(protected_by=words)) is None
     verdict = step(judge, desk, CALM._replace(seconds=1002.0), hog(processes=None))
     assert verdict is not None
     assert verdict.orders

@@ -22,8 +22,9 @@ from seawall.guard.judge.judge import Judge
 from seawall.guard.order_files import OrderFiles, RescueOrder
 from seawall.guard.rescue_desk import PATIENCE_SECONDS, RescueDesk
 from seawall.guard.settings import Settings
-from seawall.guard.tick_facts import Group, Node
+from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 from seawall.guard.verdict import Verdict
+from seawall.role_claims import NOT_NAMED, NOT_SEEN
 
 BOOT = "5eedb007-0000"
 HOG, WEB = "11111111-0000-0000-0000-000000000001", "22222222-0000-0000-0000-000000000002"
@@ -157,6 +158,19 @@ def test_whom_the_order_does_not_name_stays_although_it_is_proved() -> None:
     desk.order(WEB)
     found = desk.tick(short(1005), culprit(), innocent())
     assert found is None or not found.orders
+
+
+@pytest.mark.parametrize("words", [NOT_TOLD, NOT_NAMED, NOT_SEEN])
+def test_an_order_waits_for_the_name_of_the_culprit(words: str) -> None:
+    desk = Desk()
+    desk.tick(short(1005), culprit(), innocent())
+    desk.order()
+    assert desk.tick(short(1006), culprit(protected_by=words), innocent()) is None
+    assert desk.said[0] == "waits"
+    assert words in desk.said[1]
+    verdict = desk.tick(short(1007), culprit(), innocent())
+    assert verdict is not None
+    assert [order.target.name for order in verdict.orders] == ["ns/hog"]
 
 
 def test_on_a_node_that_is_not_short_nobody_goes() -> None:

@@ -10,8 +10,8 @@ from tests.watcher.inventory_node import IDS, LINKS, POD, STATIC, TASKS, Node, r
 
 from seawall.host.host import READ_LIMIT_BYTES, Unread
 from seawall.host.live import LiveHost
+from seawall.role_claims import NOT_NAMED, NOT_SEEN
 from seawall.watcher import roles_unread, workload_inventory
-from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN
 from seawall.watcher.workload_inventory import WorkloadInventory
 
 ALL = ("/var/", "/run/")

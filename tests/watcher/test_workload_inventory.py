@@ -19,7 +19,7 @@ from tests.watcher.inventory_node import (
     rows,
 )
 
-from seawall.watcher.roles_unread import NOT_NAMED
+from seawall.role_claims import NOT_NAMED
 
 
 @pytest.fixture

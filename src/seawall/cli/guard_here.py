@@ -25,7 +25,7 @@ from seawall.readings.kernel import Kernel
 from seawall.readings.meminfo import Meminfo
 from seawall.readings.pressure import HostPressure
 from seawall.readings.snapshot import Snapshot
-from seawall.watcher.roles_unread import NOT_NAMED
+from seawall.role_claims import NOT_NAMED
 from seawall.watcher.workload_inventory import WorkloadInventory
 
 _NEEDED: Final = {

@@ -14,10 +14,8 @@ from seawall.accounts.workloads import Workloads
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings.container_files import ContainerFile, ContainerFiles
+from seawall.role_claims import NOT_SEEN
 
-NOT_NAMED: Final = "its name is not known yet"
-NOT_SEEN: Final = "its role could not be read yet"
-"""The disk did not answer: it may be a CSI driver."""
 REST_SECONDS: Final = 10.0
 """Between two tries: each may cost a second, and children that hang."""
 _OF_ONE: Final = ("/config.json", "/config.v2.json", "/state.json")

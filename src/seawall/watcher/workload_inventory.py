@@ -25,12 +25,13 @@ from seawall.readings.cgroup_tree import file_path
 from seawall.readings.container_files import ContainerFiles
 from seawall.readings.reading import read_each_as
 from seawall.readings.saved_claims import inode_of
+from seawall.role_claims import NOT_NAMED, NOT_SEEN
 from seawall.watcher import roles_unread
 from seawall.watcher.guard_endpoint import Row, word
 from seawall.watcher.memory_requests import MemoryRequest, capacity_of, class_rank_of, request_of
 from seawall.watcher.role_facts import given_folders, programs
 from seawall.watcher.roles import RoleFacts, role_of
-from seawall.watcher.roles_unread import NOT_NAMED, NOT_SEEN, ContainerFolders, DiskSilence
+from seawall.watcher.roles_unread import ContainerFolders, DiskSilence
 
 _TRIES_MOST: Final = 3
 """To find the name of a container: its files may come after its cgroup."""

@@ -14,6 +14,7 @@ from seawall.guard.judge.cooldown import tenant_of
 from seawall.guard.judge.policy_state import DONE, OBSERVED, PolicyState
 from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 from seawall.guard.verdict import Verdict
+from seawall.role_claims import NOT_NAMED
 
 NOT_ALLOWED = "this guard's file does not say quarantine = true"
 
@@ -25,7 +26,7 @@ def judge_quarantined(
     for group in groups.values():
         if not group.pod or group.pod not in pods or group.processes == 0:
             continue
-        if state.hold.why_done(group) or group.protected_by == NOT_TOLD:
+        if state.hold.why_done(group) or group.protected_by in (NOT_TOLD, NOT_NAMED):
             continue
         verdict = _judge(state, node, group, pods[group.pod])
         if verdict is not None:

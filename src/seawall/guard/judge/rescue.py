@@ -19,9 +19,12 @@ from seawall.guard.judge.row import PROVED, Row
 from seawall.guard.judge.shortage import Shortage
 from seawall.guard.tick_facts import NOT_TOLD, Group, Node
 from seawall.guard.verdict import Verdict
+from seawall.role_claims import NOT_NAMED, NOT_SEEN
 from seawall.words import size
 
 RescueState: TypeAlias = Literal["waits", "accepted", "refused"]
+_PASSING: Final = (NOT_TOLD, NOT_NAMED, NOT_SEEN)
+"""Protection that may be lifted within seconds, when the watcher has read more."""
 NOT_SHORT: Final = "the node is not short of memory now"
 NOT_PROVED: Final = "nobody whom the order names is proved to have taken the memory"
 
@@ -63,7 +66,7 @@ def judge_rescue(
         return RescueAnswer("refused", "none of the pods that the order names is on this node")
     free = [group for group in named if not _bar(state, group)]
     if not free:
-        is_passing = any(group.protected_by == NOT_TOLD for group in named)
+        is_passing = any(group.protected_by in _PASSING for group in named)
         state_now: RescueState = "waits" if is_passing else "refused"
         return RescueAnswer(state_now, f"{sentences.plain(named[0].name)}: {_bar(state, named[0])}")
     shortage = state.shortage
