@@ -75,11 +75,11 @@ def without_bookkeeping(document: Object) -> Object:
     return {"metadata": metadata, "spec": document["spec"]}
 
 
-def foreign_writes(audit: AuditLog, mark: int, user: str, space: str) -> list[Request]:
-    """What it wrote in a namespace, Events apart, and on objects of none that are not our own."""
+def foreign_writes(audit: AuditLog, mark: int, user: str, *spaces: str) -> list[Request]:
+    """What it wrote in namespaces, Events apart, and on objects of none that are not our own."""
     return [
         one for one in audit.since(mark)
-        if one.user == user and one.is_write and one.status < 300 and one.namespace in (space, "")
+        if one.user == user and one.is_write and one.status < 300 and one.namespace in (*spaces, "")
         and not one.resource.endswith(f".{OWN_GROUP}")
         and one.resource not in ("events.events.k8s.io", "leases.coordination.k8s.io")
     ]  # fmt: skip

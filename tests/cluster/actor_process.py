@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.helm_build import build
 from tests.cluster.observer_process import (
@@ -41,17 +41,35 @@ PLACES = {
 def ready_for_actors(client: ApiClient) -> None:
     """As for observers, with the actor's rights, its fences and the policies of new pods."""
     ready_for_observers(client)
+    install_actor(client)
+
+
+def install_actor(client: ApiClient) -> None:
+    """What of the chart's actor is no program."""
+    for path, document in actor_objects(client):
+        create(client, path, document)
+
+
+def uninstall_actor(client: ApiClient) -> None:
+    """As ``helm uninstall`` does it: our kinds and their objects stay."""
+    for path, document in actor_objects(client):
+        with contextlib.suppress(ApiError):
+            client.delete(f"{path}/{document['metadata']['name']}")
+
+
+def actor_objects(client: ApiClient) -> Iterator[tuple[str, Object]]:
+    """Each with the path of its kind, of those that this server knows."""
     served = {one["name"] for one in client.get(ADMISSION)["resources"]}
     for document in documents(ACTOR):
         kind, name = document["kind"], document["metadata"]["name"]
+        assert name.startswith("seawall-")
         plural = (
             f"{kind.lower().removesuffix('y')}ies" if kind.endswith("y") else f"{kind.lower()}s"
         )
         if kind in PLACES:
-            create(client, PLACES[kind], document)
+            yield PLACES[kind], document
         elif plural in served:
-            create(client, f"{ADMISSION}/{plural}", document)
-        assert name.startswith("seawall-")
+            yield f"{ADMISSION}/{plural}", document
 
 
 class InForceWriter:
@@ -133,6 +151,14 @@ class ActorProcess(ObserverProcess):
 
     def command(self, *more: str) -> list[str]:
         return super().command("--act", *more)
+
+
+class PooledActorProcess(ActorProcess):
+    """In a cluster of ten pools that stand for ten clusters: its storm brake wants as many more."""
+
+    def command(self, *more: str) -> list[str]:
+        words = super().command(*more)
+        return ["tests.cluster.pooled_actor" if word == "seawall" else word for word in words]
 
 
 @contextlib.contextmanager

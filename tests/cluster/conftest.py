@@ -13,6 +13,7 @@ from tests.cluster.audit_log import AuditLog
 from tests.cluster.control_plane import ControlPlane, Times
 from tests.cluster.kwok_nodes import KwokNodes
 from tests.cluster.node_pool import NodePool
+from tests.cluster.observed_scene import WITH_ACTOR
 from tests.cluster.plane_build import PlaneProblem, programs, version_wanted
 from tests.cluster.workloads import namespace
 
@@ -42,7 +43,9 @@ def kwok(built_programs: tuple[Path, Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def plane(program: Path, kwok: Path) -> Iterator[ControlPlane]:
-    with ControlPlane(program, kwok=kwok) as plane:
+    # Where an actor plays along a copy has to be there still when it is held.
+    times = Times(toleration=TOLERATION_SECONDS) if WITH_ACTOR else Times()
+    with ControlPlane(program, times, kwok=kwok) as plane:
         yield plane
 
 

@@ -5,6 +5,7 @@ import json
 import ssl
 import threading
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster.api_client import ApiClient, Object
@@ -32,12 +33,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 class RefusingWebhook:
     """``with RefusingWebhook(client, folder, space, "jobs", "batch")``: updates of these are
-    refused; ``folder`` is the plane's, with its certificate.
+    refused, or what ``operations`` says; ``folder`` is the plane's, with its certificate.
     """
 
     def __init__(
-        self, client: ApiClient, folder: Path, space: str, resource: str, group: str
-    ) -> None:
+        self, client: ApiClient, folder: Path, space: str, resource: str, group: str,
+        operations: Sequence[str] = ("UPDATE",),
+    ) -> None:  # fmt: skip
+        self.operations = list(operations)
         self.client, self.space, self.resource, self.group = client, space, resource, group
         self.name = f"refuses-{space}"
         self.authority = (folder / "tls.crt").read_bytes()
@@ -55,7 +58,7 @@ class RefusingWebhook:
 
     def __enter__(self) -> "RefusingWebhook":  # noqa: PYI034 - Self is of 3.11
         self.thread.start()
-        rule = {"apiGroups": [self.group], "apiVersions": ["*"], "operations": ["UPDATE"],
+        rule = {"apiGroups": [self.group], "apiVersions": ["*"], "operations": self.operations,
                 "resources": [self.resource]}  # fmt: skip
         port = self.server.server_address[1]
         labels = {"matchLabels": {"kubernetes.io/metadata.name": self.space}}

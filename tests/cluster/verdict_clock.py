@@ -10,7 +10,8 @@ from tests.cluster.api_client import ApiError, Object
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kwok_nodes import condition
 
-from seawall.cluster.objects.api_group import WORKLOAD_QUARANTINE, path_of
+from seawall.cluster.actor.pod_hold import HoldStage, hold_stage
+from seawall.cluster.objects.api_group import CHANGED_BY_LABEL, WORKLOAD_QUARANTINE, path_of
 
 WATCH_SECONDS = 900
 
@@ -26,26 +27,34 @@ class VerdictClock:
         """By namespace and name of the workload: each verdict, the first time."""
         self.standing: dict[tuple[str, str], str] = {}
         """What stands now."""
+        self.held: dict[tuple[str, str], tuple[str, float]] = {}
+        """By namespace and name of each pod that was kept on its silent node: the node, and when
+        the core's deletion of it was first put off.
+        """
         self.ended = threading.Event()
 
     def __enter__(self) -> "VerdictClock":  # noqa: PYI034 - Self is of 3.11
-        for path, take in (
-            ("/api/v1/nodes", self.take_node), (path_of(WORKLOAD_QUARANTINE), self.take_verdict),
+        for path, take, query in (
+            ("/api/v1/nodes", self.take_node, {}),
+            (path_of(WORKLOAD_QUARANTINE), self.take_verdict, {}),
+            ("/api/v1/pods", self.take_changed_pod, {"labelSelector": CHANGED_BY_LABEL}),
         ):  # fmt: skip
-            threading.Thread(target=self.follow, args=(path, take), daemon=True).start()
+            threading.Thread(target=self.follow, args=(path, take, query), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
 
-    def follow(self, path: str, take: Callable[[str, Object, float], None]) -> None:
+    def follow(
+        self, path: str, take: Callable[[str, Object, float], None], query: dict[str, str]
+    ) -> None:
         """An API server that was away is watched again: its first events tell all there is."""
         while not self.ended.wait(0.2):
             with (
                 contextlib.suppress(OSError, ValueError, http.client.HTTPException, ApiError),
                 self.plane.client() as client,
             ):
-                for event in client.watch(path, WATCH_SECONDS):
+                for event in client.watch(path, WATCH_SECONDS, **query):
                     if self.ended.is_set():
                         return
                     take(event["type"], event["object"], time.monotonic())
@@ -53,6 +62,12 @@ class VerdictClock:
     def take_node(self, kind: str, node: Object, at: float) -> None:
         if kind != "DELETED" and condition(node) == "Unknown":
             self.silent.setdefault(node["metadata"]["name"], at)
+
+    def take_changed_pod(self, kind: str, pod: Object, at: float) -> None:
+        if kind != "DELETED" and hold_stage(pod["spec"]["tolerations"]) is not HoldStage.NONE:
+            metadata = pod["metadata"]
+            place = (metadata["namespace"], metadata["name"])
+            self.held.setdefault(place, (pod["spec"].get("nodeName", ""), at))
 
     def take_verdict(self, kind: str, quarantine: Object, at: float) -> None:
         workload = quarantine["spec"]["workload"]
