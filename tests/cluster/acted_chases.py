@@ -176,24 +176,28 @@ def undone(scene: ObservedScene) -> Row:
 
 
 def after_undo(scene: ObservedScene, one: ActedChase) -> Row:
-    """Whether all that is there still is as it was, and the workload serves again."""
+    """Whether all that is there still is as it was, and the workload serves again.  A copy that was
+    held waits on its dead node for the core's own timer, 30 minutes, whatever its spec says now.
+    """
     client, space = scene.client, one.pool.space
     began = time.monotonic()
     with contextlib.suppress(AssertionError):
         wait_until(lambda: not marks(standing(client, space)), 30, "no mark of ours is left")
     left = marks(standing(client, space))
     with contextlib.suppress(AssertionError):
-        wait_until(lambda: serving(client, one) == one.replicas, 90, "it serves again")
+        wait_until(lambda: sum(serving(client, one)) == one.replicas, 60, "it serves again")
     now = standing(client, space)
+    alive, waiting = serving(client, one)
     return {
         "compared": len(one.before.keys() & now.keys()),
-        "not_as_before": differences(one.before, now),
-        "marks_left": left, "serves_again": serving(client, one) == one.replicas,
+        "not_as_before": differences(one.before, now), "marks_left": left,
+        "copies_alive": alive, "copies_on_dead_nodes": waiting,
         "back_seconds": round(time.monotonic() - began, 1),
     }  # fmt: skip
 
 
-def serving(client: ApiClient, one: ActedChase) -> int:
-    """Copies that run on nodes that live."""
+def serving(client: ApiClient, one: ActedChase) -> tuple[int, int]:
+    """Copies that run on nodes that live, and those that count as running on dead ones."""
     nodes = running_nodes(client, one.pool.space, "hog")
-    return sum(node in one.killer.nodes.alive for node in nodes)
+    alive = sum(node in one.killer.nodes.alive for node in nodes)
+    return alive, len(nodes) - alive

@@ -248,10 +248,14 @@ def summary(rows: list[Row]) -> int:
                   f"wrongly: {those(own, 'held_wrongly')}")  # fmt: skip
             same = sum(row["compared"] for row in own)
             print(f"  after undo {same} objects compared, not as before: "
-                  f"{those(own, 'not_as_before')}; marks left: {those(own, 'marks_left')}; serve "
-                  f"again: {sum(row['serves_again'] for row in own)}")  # fmt: skip
+                  f"{those(own, 'not_as_before')}; marks left: {those(own, 'marks_left')}; all "
+                  f"copies count as running: {sum(map(is_whole, own))}")  # fmt: skip
     wrong = ("false_convictions", "touched_wrongly", "held_wrongly")
     return int(any(row.get(name) for row in rows for name in wrong))
+
+
+def is_whole(row: Row) -> bool:
+    return bool(row["copies_alive"] + row["copies_on_dead_nodes"] == row["replicas"])
 
 
 def those(rows: list[Row], name: str) -> str:

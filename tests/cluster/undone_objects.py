@@ -34,6 +34,8 @@ def standing(client: ApiClient, space: str) -> Objects:
             for name in OF_THE_CORE:
                 whole["metadata"].pop(name, None)
             whole["metadata"].get("annotations", {}).pop(JOB_TRACKING, None)
+            others = [one for one in whole["metadata"].pop("finalizers", []) if one != JOB_TRACKING]
+            whole["metadata"]["finalizers"] = others
             found[document["metadata"]["uid"]] = whole
     return found
 
