@@ -1,7 +1,7 @@
 """Six workloads in one cluster, each under a lever of its own, so that one blow of fate meets all
 six levers half done.
 
-``with levers_midway(plane) as scene``: they run, each has its quarantine, and there is no actor yet.
+``with levers_midway(plane) as scene``: they run, each has its quarantine; there is no actor yet.
 """
 
 import contextlib
