@@ -149,7 +149,7 @@ class ClusterActor(ControllerLoop):
 
     def _start_node_watch(self) -> None:
         fields = RowFields.of_policy(self._policy)
-        if fields != self._row_fields and self._custom[CLUSTER_POLICY].is_synced:
+        if fields != self._row_fields and self._is_taken(CLUSTER_POLICY.plural):
             self._watch_nodes(fields, self._take_node)
 
     # --- what the watches tell -----------------------------------------------------------
@@ -236,7 +236,7 @@ class ClusterActor(ControllerLoop):
     def _view_problem(self) -> str:
         most = self._policy.actions.brakes.view_age_seconds
         for resource, watch in self._watches().items():
-            if not watch.is_synced:
+            if not self._is_taken(resource):
                 return f"{resource} are not listed yet"
             if watch.problem:
                 return f"{resource}: {watch.problem}"
@@ -295,8 +295,7 @@ class ClusterActor(ControllerLoop):
         """Undo first: it is what no brake stops."""
         if self._is_synced(WORKLOAD_QUARANTINE):
             self._take_back(now)
-        has_nodes = self._node_watch is not None and self._node_watch.is_synced
-        if has_nodes and all(self._is_synced(kind) for kind in self._custom):
+        if self._is_taken("nodes") and all(self._is_synced(kind) for kind in self._custom):
             self._count_pods()
             self._look_at_brakes(now)  # the lists may have ended since
             for name in list(self._quarantines):
@@ -308,8 +307,7 @@ class ClusterActor(ControllerLoop):
 
     def _is_synced(self, kind: CustomKind) -> bool:
         """Of a list that is not whole nothing is known to be gone."""
-        watch = self._custom[kind]
-        return watch.is_synced and not watch.problem
+        return self._is_taken(kind.plural) and not self._custom[kind].problem
 
     def _view(self) -> ClusterView:
         now = self._client.server_seconds()
@@ -427,17 +425,12 @@ class ClusterActor(ControllerLoop):
         is_swept = self._sweep_at and steady_seconds() - self._sweep_at < SWEEP_SECONDS
         if (not over and is_swept) or steady_seconds() < self._undo_due:
             return
-        standing = {name for name, one in self._quarantines.items() if self._stands(one, now)}
-        standing |= set(self._bad)
         search = self._undo.changed()
+        standing, gating = self._in_force(now)
         for words in search.unseen:
             LOG.warning("cannot be searched for changes: %s", words)
         undone = self._undo.undo(search.objects, standing)
         self._undo.finish_holds(search.objects, standing, now)
-        gating: dict[str, WorkloadMatch] = {
-            name: one.object.match for name, one in self._quarantines.items()
-            if name in standing and one.object.state in _LIVE and one.object.mode in _GATING
-        }  # fmt: skip
         self._undo.ungate(gating)
         for one in over:
             own = [field for field in undone if field.quarantine in ("", one.name)]
@@ -457,6 +450,25 @@ class ClusterActor(ControllerLoop):
         is_left = is_left or not all(field.is_over for field in undone)
         if is_left:
             self._undo_due, self._sweep_at = steady_seconds() + UNDO_AGAIN_SECONDS, 0.0
+
+    def _in_force(self, now: float) -> tuple[set[str], dict[str, WorkloadMatch]]:
+        """Whose changes stay, and whose gates: as of now and after the search, for what a watch has
+        not told yet is in force, too.  KubeProblem.
+        """
+        standing: set[str] = set()
+        gating: dict[str, WorkloadMatch] = {}
+        for document in self._client.items(path_of(WORKLOAD_QUARANTINE)):
+            name = str(document["metadata"].get("name"))
+            try:
+                one = actor_quarantine(document, 0.0)
+            except ObjectProblem:
+                standing.add(name)
+                continue
+            if self._stands(one, now):
+                standing.add(name)
+                if one.object.state in _LIVE and one.object.mode in _GATING:
+                    gating[name] = one.object.match
+        return standing, gating
 
     def _stands(self, one: ActorQuarantine, now: float) -> bool:
         return one.object.state is not QuarantineState.RELEASED and not one.is_over(now)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from seawall.cluster.kube.custom_watch import CustomWatch
 from seawall.cluster.kube.kube_client import KubeClient, Object, RetryDelay, steady_seconds
 from seawall.cluster.kube.leader_lease import LeaderLease
-from seawall.cluster.kube.list_watch import ListWatch, ObjectEvent
+from seawall.cluster.kube.list_watch import ListWatch, ObjectEvent, ObjectEventKind
 from seawall.cluster.kube.node_row import NodeRow, RowFields
 from seawall.cluster.kube.node_watch import NodeWatch
 from seawall.cluster.objects.api_group import CustomKind, path_of
@@ -27,6 +27,13 @@ class WorkRetry:
 
     delay: RetryDelay = field(default_factory=RetryDelay)
     due: float = 0.0
+
+
+@dataclass(slots=True)
+class _FirstList:
+    """Of one watch."""
+
+    is_taken: bool = False
 
 
 class ControllerLoop:
@@ -48,6 +55,7 @@ class ControllerLoop:
         self._custom: dict[CustomKind, CustomWatch] = {}
         self._node_watch: NodeWatch | None = None
         self._row_fields: RowFields | None = None
+        self._first_lists: dict[str, _FirstList] = {}
 
     def run(self) -> None:
         """Until ``stop``; the lease is given back.  RuntimeError: a thread has ended."""
@@ -94,7 +102,7 @@ class ControllerLoop:
         self, takers: Mapping[CustomKind, Callable[[ObjectEvent[Object]], None]]
     ) -> None:
         for kind, taker in takers.items():
-            watch = CustomWatch(self._client, path_of(kind), self._sink(taker))
+            watch = CustomWatch(self._client, path_of(kind), self._sink(kind.plural, taker))
             self._custom[kind] = watch
             self._start(kind.plural, watch.run)
 
@@ -106,7 +114,7 @@ class ControllerLoop:
             self._node_watch.stop()
             self._threads = [one for one in self._threads if one.name != "nodes"]
         self._row_fields = fields
-        self._node_watch = NodeWatch(self._client, fields, self._sink(taker))
+        self._node_watch = NodeWatch(self._client, fields, self._sink("nodes", taker))
         self._start("nodes", self._node_watch.run)
 
     def _watches(self) -> dict[str, ListWatch[Any]]:
@@ -125,9 +133,20 @@ class ControllerLoop:
             while True:
                 self._queue.get_nowait()()
 
-    def _sink(self, taker: Taker) -> Taker:
+    def _sink(self, resource: str, taker: Taker) -> Taker:
         """All is taken by the one thread that turns."""
-        return lambda event: self._queue.put(lambda: taker(event))
+        first = self._first_lists[resource] = _FirstList()
+
+        def take(event: ObjectEvent[Any]) -> None:
+            first.is_taken = first.is_taken or event.kind is ObjectEventKind.SYNCED
+            taker(event)
+
+        return lambda event: self._queue.put(lambda: take(event))
+
+    def _is_taken(self, resource: str) -> bool:
+        """Whether the thread that turns has heard of all there is: its watch knows it before."""
+        first = self._first_lists.get(resource)
+        return first is not None and first.is_taken
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, name=name, daemon=True)
