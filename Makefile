@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign guard-nodes guard-pairs last-gasp rescue-campaign marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign actor-campaign guard-nodes guard-pairs last-gasp rescue-campaign marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -75,16 +75,25 @@ test-cluster: plane
 manifests: $(VENV)/dev.ready
 	$(BIN)/python -m tests.cluster.rendered_manifests
 
-# All scenarios of whole clusters, of which `make test-cluster` plays four.
+# All scenarios of whole clusters, of which `make test-cluster` plays four, and what befalls an actor
+# midway.  SEAWALL_ACTOR=1: an actor plays along in each, and may touch no innocent.
 cluster-scenarios: plane
 	SEAWALL_KUBERNETES=$(KUBERNETES) SEAWALL_SCENARIOS=1 $(BIN)/python -m pytest -m cluster -rsP \
-	  tests/cluster/test_cluster_observer.py tests/cluster/test_culprits.py tests/cluster/test_innocents.py
+	  tests/cluster/test_cluster_observer.py tests/cluster/test_culprits.py tests/cluster/test_innocents.py \
+	  tests/cluster/test_actor_midway.py
 
 # The same scenarios again and again with other seeds: RUNS each with a culprit, three without.
 RUNS ?= 20
 cluster-campaign: plane
 	SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m tests.cluster.scenario_campaign --runs $(RUNS) \
 	  --journal cluster-campaign.jsonl
+
+# With an actor that may do what it can, and scenarios 1 and 2 by the same seeds with nothing of ours.
+actor-campaign: plane
+	SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m tests.cluster.scenario_campaign --act --runs $(RUNS) \
+	  --innocent-runs $(RUNS) --journal actor-campaign.jsonl 1 2 8 9 13 14
+	SEAWALL_KUBERNETES=$(KUBERNETES) $(BIN)/python -m tests.cluster.scenario_campaign --free --runs $(RUNS) \
+	  --journal actor-campaign.jsonl
 
 # 10,000 nodes: some minutes, 3 GiB.
 cluster-scale: plane
