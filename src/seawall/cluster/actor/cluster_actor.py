@@ -149,7 +149,7 @@ class ClusterActor(ControllerLoop):
 
     def _start_node_watch(self) -> None:
         fields = RowFields.of_policy(self._policy)
-        if fields != self._row_fields and self._is_taken(CLUSTER_POLICY.plural):
+        if fields != self._row_fields and self._queue.is_taken(CLUSTER_POLICY.plural):
             self._watch_nodes(fields, self._take_node)
 
     # --- what the watches tell -----------------------------------------------------------
@@ -236,7 +236,7 @@ class ClusterActor(ControllerLoop):
     def _view_problem(self) -> str:
         most = self._policy.actions.brakes.view_age_seconds
         for resource, watch in self._watches().items():
-            if not self._is_taken(resource):
+            if not self._queue.is_taken(resource):
                 return f"{resource} are not listed yet"
             if watch.problem:
                 return f"{resource}: {watch.problem}"
@@ -295,7 +295,7 @@ class ClusterActor(ControllerLoop):
         """Undo first: it is what no brake stops."""
         if self._is_synced(WORKLOAD_QUARANTINE):
             self._take_back(now)
-        if self._is_taken("nodes") and all(self._is_synced(kind) for kind in self._custom):
+        if self._queue.is_taken("nodes") and all(self._is_synced(kind) for kind in self._custom):
             self._count_pods()
             self._look_at_brakes(now)  # the lists may have ended since
             for name in list(self._quarantines):
@@ -307,7 +307,7 @@ class ClusterActor(ControllerLoop):
 
     def _is_synced(self, kind: CustomKind) -> bool:
         """Of a list that is not whole nothing is known to be gone."""
-        return self._is_taken(kind.plural) and not self._custom[kind].problem
+        return self._queue.is_taken(kind.plural) and not self._custom[kind].problem
 
     def _view(self) -> ClusterView:
         now = self._client.server_seconds()

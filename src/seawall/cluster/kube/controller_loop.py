@@ -3,22 +3,19 @@
 thread that takes what they tell and does what is due.
 """
 
-import contextlib
-import queue
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from seawall.cluster.kube.custom_watch import CustomWatch
+from seawall.cluster.kube.event_queue import EventQueue
 from seawall.cluster.kube.kube_client import KubeClient, Object, RetryDelay, steady_seconds
 from seawall.cluster.kube.leader_lease import LeaderLease
-from seawall.cluster.kube.list_watch import ListWatch, ObjectEvent, ObjectEventKind
+from seawall.cluster.kube.list_watch import ListWatch, ObjectEvent
 from seawall.cluster.kube.node_row import NodeRow, RowFields
 from seawall.cluster.kube.node_watch import NodeWatch
 from seawall.cluster.objects.api_group import CustomKind, path_of
-
-Taker = Callable[[ObjectEvent[Any]], None]
 
 
 @dataclass(slots=True)
@@ -27,13 +24,6 @@ class WorkRetry:
 
     delay: RetryDelay = field(default_factory=RetryDelay)
     due: float = 0.0
-
-
-@dataclass(slots=True)
-class _FirstList:
-    """Of one watch."""
-
-    is_taken: bool = False
 
 
 class ControllerLoop:
@@ -48,14 +38,13 @@ class ControllerLoop:
 
     def __init__(self, client: KubeClient, lease: LeaderLease) -> None:
         self._client, self._lease = client, lease
-        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._queue = EventQueue()
         self._ended = threading.Event()
         self._turned_at = steady_seconds()
         self._threads: list[threading.Thread] = []
         self._custom: dict[CustomKind, CustomWatch] = {}
         self._node_watch: NodeWatch | None = None
         self._row_fields: RowFields | None = None
-        self._first_lists: dict[str, _FirstList] = {}
 
     def run(self) -> None:
         """Until ``stop``; the lease is given back.  RuntimeError: a thread has ended."""
@@ -102,7 +91,7 @@ class ControllerLoop:
         self, takers: Mapping[CustomKind, Callable[[ObjectEvent[Object]], None]]
     ) -> None:
         for kind, taker in takers.items():
-            watch = CustomWatch(self._client, path_of(kind), self._sink(kind.plural, taker))
+            watch = CustomWatch(self._client, path_of(kind), self._queue.sink(kind.plural, taker))
             self._custom[kind] = watch
             self._start(kind.plural, watch.run)
 
@@ -114,7 +103,7 @@ class ControllerLoop:
             self._node_watch.stop()
             self._threads = [one for one in self._threads if one.name != "nodes"]
         self._row_fields = fields
-        self._node_watch = NodeWatch(self._client, fields, self._sink("nodes", taker))
+        self._node_watch = NodeWatch(self._client, fields, self._queue.sink("nodes", taker))
         self._start("nodes", self._node_watch.run)
 
     def _watches(self) -> dict[str, ListWatch[Any]]:
@@ -127,26 +116,7 @@ class ControllerLoop:
 
     def _take_events(self) -> None:
         """All there are; the first is waited for, and a moment more."""
-        with contextlib.suppress(queue.Empty):
-            self._queue.get(timeout=self.ROUND_SECONDS)()
-            self._ended.wait(self.BATCH_SECONDS)
-            while True:
-                self._queue.get_nowait()()
-
-    def _sink(self, resource: str, taker: Taker) -> Taker:
-        """All is taken by the one thread that turns."""
-        first = self._first_lists[resource] = _FirstList()
-
-        def take(event: ObjectEvent[Any]) -> None:
-            first.is_taken = first.is_taken or event.kind is ObjectEventKind.SYNCED
-            taker(event)
-
-        return lambda event: self._queue.put(lambda: take(event))
-
-    def _is_taken(self, resource: str) -> bool:
-        """Whether the thread that turns has heard of all there is: its watch knows it before."""
-        first = self._first_lists.get(resource)
-        return first is not None and first.is_taken
+        self._queue.take(self.ROUND_SECONDS, self.BATCH_SECONDS, self._ended)
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, name=name, daemon=True)
