@@ -158,6 +158,24 @@ def test_on_suspicion_alone_no_single_replica_is_held(
         assert held == 0
 
 
+def test_a_convicted_one_is_held_while_a_person_is_asked_for_more(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    """The core would make a new copy before anybody wakes up; a hold ends by itself."""
+    client, audit = pool.client, AuditLog(slow_plane.audit_path)
+    set_policy(client, approval="approve")
+    hog, _ = hog_and_web(pool)
+    name = convict(client, deployment(pool, "hog"), TWO_NODES)
+    path, mark = pod_path(pool, hog[0]), audit.mark()
+    with ActorProcess(slow_plane, tmp_path) as actor:
+        until(actor, lambda: ("activate", "refused") in results(client, name), 30)
+        pool.nodes.die(hog[0]["spec"]["nodeName"])
+        until(actor, lambda: tolerations(client.get(path)) == {1800}, 60)
+        assert state(client, name) == ("Proposed", "tell")
+        written = {one.name for one in foreign_writes(audit, mark, actor.user, pool.space)}
+        assert written == {hog[0]["metadata"]["name"]}, "and nothing more"
+
+
 def test_a_brake_stops_what_is_new_and_no_undo(
     slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
 ) -> None:

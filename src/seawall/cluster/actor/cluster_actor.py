@@ -31,6 +31,7 @@ from seawall.cluster.actor.pod_hold import HoldStage, hold_stage
 from seawall.cluster.actor.quarantine_undo import QuarantineUndo
 from seawall.cluster.actor.quarantine_view import actor_quarantine
 from seawall.cluster.changes.changeable_kinds import TOLERATIONS
+from seawall.cluster.judge.cluster_judge import SuspicionState
 from seawall.cluster.kube.controller_loop import ControllerLoop, WorkRetry
 from seawall.cluster.kube.kube_client import (
     KubeClient,
@@ -298,7 +299,7 @@ class ClusterActor(ControllerLoop):
         if self._queue.is_taken("nodes") and all(self._is_synced(kind) for kind in self._custom):
             self._count_pods()
             self._look_at_brakes(now)  # the lists may have ended since
-            for name in list(self._quarantines):
+            for name in sorted(self._quarantines, key=self._turn_of):
                 self._look(name)
             quarantines = self._quarantines.values()
             self._node_levers.act(self._nodes, quarantines, self._policy.actions, self._view())
@@ -335,6 +336,11 @@ class ClusterActor(ControllerLoop):
 
     # --- one quarantine ------------------------------------------------------------------
 
+    def _turn_of(self, name: str) -> bool:
+        """Suspects come last: what stops a culprit does not wait for them."""
+        one = self._quarantines[name]
+        return one.object.state not in _LIVE and not _is_convicted(one)
+
     def _look(self, name: str) -> None:
         one, work = self._quarantines[name], self._work[name]
         now = self._client.server_seconds()
@@ -362,12 +368,15 @@ class ClusterActor(ControllerLoop):
             raise done.problem
 
     def _family_of(self, one: ActorQuarantine) -> WorkloadFamily:
-        """Is not read where nothing can come of it."""
-        approval = self._policy.actions.approval_in(one.namespace)
+        """Is not read where nothing can come of it: each look at a suspect costs requests that a
+        hold elsewhere waits for.
+        """
         is_waiting = one.object.state not in _LIVE
-        if approval is ActionApproval.OBSERVE and is_waiting:
+        if is_waiting and self._policy.actions.approval_in(one.namespace) is ActionApproval.OBSERVE:
             return NO_FAMILY
-        if approval is ActionApproval.APPROVE and is_waiting and not self._policy.actions.dry_run:
+        status, work = one.object.status, self._work[one.name]
+        is_accused = _is_convicted(one) or (status is not None and status.proved > 0)
+        if is_waiting and not is_accused and not work.held:
             return NO_FAMILY
         return self._reader.read(one.object)
 
@@ -503,6 +512,11 @@ class ClusterActor(ControllerLoop):
         outdated = [uid for uid, at in self._activations.items() if now - at > 2 * 86400.0]
         for uid in outdated:
             del self._activations[uid]
+
+
+def _is_convicted(one: ActorQuarantine) -> bool:
+    status = one.object.status
+    return status is not None and status.verdict is SuspicionState.CONVICTED
 
 
 def _held(one: ActorQuarantine, family: WorkloadFamily) -> tuple[int, bool]:
