@@ -58,6 +58,8 @@ class LeversMidway:
     before: Objects = field(default_factory=dict)
     enforcing: set[str] = field(default_factory=set)
     dying: list[str] = field(default_factory=list)
+    innocents: list[str] = field(default_factory=list)
+    """Uids of the pods that are to be moved."""
     mark: int = 0
 
     def pods(self, lever: str, name: str = "hog") -> list[Object]:
@@ -76,10 +78,10 @@ class LeversMidway:
         return [self.client.get(path.format(name))["spec"]["suspend"] for name in JOBS]
 
     def moved(self) -> list[bool]:
-        """Innocents on the dead node; who is moved is being deleted, or gone."""
-        found = [one for one in self.pods("moveInnocents", "web")
-                 if one["spec"].get("nodeName") == self.dying[0]]  # fmt: skip
-        return ["deletionTimestamp" in one["metadata"] for one in found]
+        """Of the innocents that were on the dead node; who is moved is being deleted, or gone."""
+        there = {one["metadata"]["uid"] for one in self.pods("moveInnocents", "web")
+                 if "deletionTimestamp" not in one["metadata"]}  # fmt: skip
+        return [uid not in there for uid in self.innocents]
 
     def is_done(self, lever: str) -> bool:
         """Whether nothing is left of what it has to do."""
@@ -202,6 +204,7 @@ def start(scene: LeversMidway) -> None:
         body["report"]["guard"] |= {"mode": "enforce", "canKill": True}
         scene.client.create(path_of(NODE_REPORT), body)
     scene.enforcing = set(free)
+    scene.innocents = [one["metadata"]["uid"] for one in scene.pods("moveInnocents", "web")]
     scene.dying = [dead, *sorted(pools["hold"].nodes_of("hog"))]
 
 
