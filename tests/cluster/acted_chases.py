@@ -72,16 +72,16 @@ def acted_chases(
 
 
 def free_chases(
-    plane: ControlPlane, client: ApiClient, nodes: KwokNodes, chance: random.Random, pools: int
-) -> Iterator[Row]:
+    plane: ControlPlane, client: ApiClient, chance: random.Random, pools: int
+) -> list[Row]:
     """The same workloads by the same seeds, with nothing of ours in the cluster."""
-    found = hogs(plane, client, nodes, chance, pools, 0.0)
-    try:
+    with KwokNodes(plane) as nodes:
+        found = hogs(plane, client, nodes, chance, pools, 0.0)
         run(found, chance)
-        yield from (one.row() for one in found)
-    finally:
-        for one in found:
-            client.delete(f"/api/v1/namespaces/{one.pool.space}")
+        rows = [one.row() for one in found]
+    for one in found:
+        client.delete(f"/api/v1/namespaces/{one.pool.space}")
+    return rows
 
 
 def hogs(

@@ -28,7 +28,6 @@ from tests.cluster.actor_process import ActorProcess, PooledActorProcess
 from tests.cluster.control_plane import ControlPlane, Times
 from tests.cluster.culprit_scenarios import DELIVERED, chases
 from tests.cluster.innocent_scenarios import INNOCENT, TOGETHER
-from tests.cluster.kwok_nodes import KwokNodes
 from tests.cluster.observed_scene import ObservedScene, observed_scene
 from tests.cluster.plane_build import CANNOT, PlaneProblem, programs, version_wanted
 from tests.cluster.pooled_actor import POOLS
@@ -129,17 +128,12 @@ def play_free(campaign: Campaign, name: str, runs: int) -> None:
     """The twin of a run with an actor."""
     named = f"{name}, nothing of ours"
     while (number := campaign.done(named)) < runs:
-        rows: list[Row] = []
         began = time.monotonic()
-        with campaign.plane.client() as client, KwokNodes(campaign.plane) as nodes:
-            chance = campaign.chance(name, number)
+        with campaign.plane.client() as client:
             pools = min(runs - number, campaign.pools)
-            rows += [
-                {"scenario": named, "run": number + place, "false_convictions": [], **row}
-                for place, row in enumerate(
-                    free_chases(campaign.plane, client, nodes, chance, pools)
-                )
-            ]
+            played = free_chases(campaign.plane, client, campaign.chance(name, number), pools)
+        rows = [{"scenario": named, "run": number + place, "false_convictions": [], **row}
+                for place, row in enumerate(played)]  # fmt: skip
         write(campaign, rows, began)
 
 
