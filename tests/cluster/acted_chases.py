@@ -65,7 +65,9 @@ def acted_chases(
     scene.pools += [one.pool for one in found]
     scene.right |= {(one.pool.space, "hog") for one in found}
     run(found, chance)
-    rows = [{**one.row(), **as_seen(scene, one)} for one in found]
+    killed = {node for one in found for node in one.killer.killed}
+    starved = len(scene.clock.silent.keys() - killed)
+    rows = [{**one.row(), **as_seen(scene, one), "silent_by_themselves": starved} for one in found]
     way_back = undone(scene)
     for one, row in zip(found, rows, strict=True):
         yield {**row, **way_back, **after_undo(scene, one)}

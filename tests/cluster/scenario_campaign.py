@@ -235,6 +235,8 @@ def summary(rows: list[Row]) -> int:
         if "touched_wrongly" in own[0]:
             print(f"  touched wrongly: {those(own, 'touched_wrongly')}; "
                   f"{sum(row['writes'] for row in own)} writes")  # fmt: skip
+        if starved := sum(row.get("silent_by_themselves", 0) > 0 for row in own):
+            print(f"  {starved} of them in a cluster of which nodes were silent that nobody killed")
         if "held_seconds" in own[0]:
             held = [one for row in own for one in row["held_seconds"]]
             print(f"  {len(held)} held after: median {median(held):.2f} s, p95 {upper(held):.2f}, "
