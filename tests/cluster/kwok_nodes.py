@@ -17,6 +17,10 @@ from tests.cluster.control_plane import ControlPlane
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 WRITERS = 8
+LOOK_SECONDS = 10.0
+"""Between two looks of a kubelet at what the API says of its node."""
+LOOKS_MOST = 1000
+"""Of so many nodes at most: a list of 10,000 costs more than it is worth."""
 
 
 @dataclass(slots=True)
@@ -105,11 +109,15 @@ class KwokNodes:
         """Each living node's lease four times in its length, over one connection."""
         pause = self.plane.times.lease / 4
         due = time.monotonic()
+        look_at = due + LOOK_SECONDS
         with self.plane.client("kubelets") as client:
             while not self.ended.wait(max(0, due - time.monotonic())):
                 due += pause
                 try:
                     self.renew(client)
+                    if time.monotonic() >= look_at and len(self.names) <= LOOKS_MOST:
+                        look_at = time.monotonic() + LOOK_SECONDS
+                        self.say_ready(client)
                 except (OSError, http.client.HTTPException):
                     continue  # an API server that is down is a scenario
                 except ApiError as problem:
@@ -124,6 +132,16 @@ class KwokNodes:
         for name in names:
             if name in self.alive and not self.ended.is_set():
                 self.renew_one(client, name)
+
+    def say_ready(self, client: ApiClient) -> None:
+        """As a kubelet does of whose node the core says that it is silent: a machine that gave
+        leases no time for some seconds silences nodes that live.
+        """
+        for found in client.items("/api/v1/nodes"):
+            name = found["metadata"]["name"]
+            if name in self.alive and condition(found) != "True":
+                status = {"conditions": [ready(self.clocks[name])]}
+                client.patch(f"/api/v1/nodes/{name}/status", {"status": status}, STRATEGIC)
 
     def renew_one(self, client: ApiClient, name: str) -> None:
         time_words = now(micro=True, ahead_seconds=self.clocks[name])
