@@ -17,6 +17,7 @@ from tests.cluster.node_pool import NodePool
 from tests.cluster.observed_scene import ObservedScene, is_of
 from tests.cluster.slow_killer import APART_SECONDS, SlowKiller
 from tests.cluster.undone_objects import Objects, differences, marks, standing, undo_all
+from tests.cluster.verdict_clock import VerdictClock
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import running_nodes
 
@@ -65,9 +66,8 @@ def acted_chases(
     scene.pools += [one.pool for one in found]
     scene.right |= {(one.pool.space, "hog") for one in found}
     run(found, chance)
-    killed = {node for one in found for node in one.killer.killed}
-    starved = len(scene.clock.silent.keys() - killed)
-    rows = [{**one.row(), **as_seen(scene, one), "silent_by_themselves": starved} for one in found]
+    rows = [{**one.row(), **as_seen(scene, one), **by_themselves(scene.clock, found)}
+            for one in found]  # fmt: skip
     way_back = undone(scene)
     for one, row in zip(found, rows, strict=True):
         yield {**row, **way_back, **after_undo(scene, one)}
@@ -77,13 +77,19 @@ def free_chases(
     plane: ControlPlane, client: ApiClient, chance: random.Random, pools: int
 ) -> list[Row]:
     """The same workloads by the same seeds, with nothing of ours in the cluster."""
-    with KwokNodes(plane) as nodes:
+    with KwokNodes(plane) as nodes, VerdictClock(plane) as clock:
         found = hogs(plane, client, nodes, chance, pools, 0.0)
         run(found, chance)
-        rows = [one.row() for one in found]
+        rows = [{**one.row(), **by_themselves(clock, found)} for one in found]
     for one in found:
         client.delete(f"/api/v1/namespaces/{one.pool.space}")
     return rows
+
+
+def by_themselves(clock: VerdictClock, found: list[ActedChase]) -> Row:
+    """Nodes that were silent though nobody killed them: a machine without a processor to spare."""
+    killed = {node for one in found for node in one.killer.killed}
+    return {"silent_by_themselves": len(clock.silent.keys() - killed)}
 
 
 def hogs(
