@@ -89,7 +89,7 @@ def free_chases(
 def by_themselves(clock: VerdictClock, found: list[ActedChase]) -> Row:
     """Nodes that were silent though nobody killed them: a machine without a processor to spare."""
     killed = {node for one in found for node in one.killer.killed}
-    return {"silent_by_themselves": len(clock.silent.keys() - killed)}
+    return {"silent_by_themselves": len(clock.ever_silent - killed)}
 
 
 def hogs(

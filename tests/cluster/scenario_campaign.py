@@ -238,7 +238,9 @@ def summary(rows: list[Row]) -> int:
         if starved := sum(row.get("silent_by_themselves", 0) > 0 for row in own):
             print(f"  {starved} of them in a cluster of which nodes were silent that nobody killed")
         if "held_seconds" in own[0]:
-            held = [one for row in own for one in row["held_seconds"]]
+            # Before 0: the node was silent already when it was killed.
+            held = [one for row in own if min(row["visible_seconds"], default=0) >= 0
+                    for one in row["held_seconds"]]  # fmt: skip
             print(f"  {len(held)} held after: median {median(held):.2f} s, p95 {upper(held):.2f}, "
                   f"worst {max(held):.2f}; not held: {sum(row['not_held'] for row in own)}; "
                   f"wrongly: {those(own, 'held_wrongly')}")  # fmt: skip

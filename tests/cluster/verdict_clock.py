@@ -22,7 +22,8 @@ class VerdictClock:
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self.silent: dict[str, float] = {}
-        """Of each node that the core said to be silent, the first time."""
+        """Of each node that the core says to be silent, since when."""
+        self.ever_silent: set[str] = set()
         self.verdicts: dict[tuple[str, str], dict[str, float]] = {}
         """By namespace and name of the workload: each verdict, the first time."""
         self.standing: dict[tuple[str, str], str] = {}
@@ -60,8 +61,12 @@ class VerdictClock:
                     take(event["type"], event["object"], time.monotonic())
 
     def take_node(self, kind: str, node: Object, at: float) -> None:
+        name = node["metadata"]["name"]
         if kind != "DELETED" and condition(node) == "Unknown":
-            self.silent.setdefault(node["metadata"]["name"], at)
+            self.silent.setdefault(name, at)
+            self.ever_silent.add(name)
+        elif condition(node) == "True":
+            self.silent.pop(name, None)
 
     def take_changed_pod(self, kind: str, pod: Object, at: float) -> None:
         if kind != "DELETED" and hold_stage(pod["spec"]["tolerations"]) is not HoldStage.NONE:
