@@ -3,6 +3,7 @@ renewed.  kwok runs their pods.  A node dies as in life: its lease is renewed no
 from Ready=Unknown to the deletion of its pods, is the core's own doing.
 """
 
+import contextlib
 import datetime as dt
 import http.client
 import queue
@@ -52,14 +53,17 @@ class KwokNodes:
         self.lock = threading.Lock()
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.renew_all, daemon=True)
+        self.looker = threading.Thread(target=self.look_all, daemon=True)
 
     def __enter__(self) -> "KwokNodes":  # noqa: PYI034 - Self is of 3.11
         self.thread.start()
+        self.looker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
         self.thread.join()
+        self.looker.join()
         self.each(self.names, remove)
         if self.problem:
             raise self.problem
@@ -109,15 +113,11 @@ class KwokNodes:
         """Each living node's lease four times in its length, over one connection."""
         pause = self.plane.times.lease / 4
         due = time.monotonic()
-        look_at = due + LOOK_SECONDS
         with self.plane.client("kubelets") as client:
             while not self.ended.wait(max(0, due - time.monotonic())):
                 due += pause
                 try:
                     self.renew(client)
-                    if time.monotonic() >= look_at and len(self.names) <= LOOKS_MOST:
-                        look_at = time.monotonic() + LOOK_SECONDS
-                        self.say_ready(client)
                 except (OSError, http.client.HTTPException):
                     continue  # an API server that is down is a scenario
                 except ApiError as problem:
@@ -133,12 +133,22 @@ class KwokNodes:
             if name in self.alive and not self.ended.is_set():
                 self.renew_one(client, name)
 
+    def look_all(self) -> None:
+        """An API server that is away, or a node that is gone meanwhile, is looked at again."""
+        with self.plane.client("kubelets") as client:
+            while not self.ended.wait(LOOK_SECONDS):
+                with contextlib.suppress(OSError, http.client.HTTPException, ApiError):
+                    if len(self.names) <= LOOKS_MOST:
+                        self.say_ready(client)
+
     def say_ready(self, client: ApiClient) -> None:
         """As a kubelet does of whose node the core says that it is silent: a machine that gave
         leases no time for some seconds silences nodes that live.
         """
         for found in client.items("/api/v1/nodes"):
             name = found["metadata"]["name"]
+            if self.ended.is_set():
+                return
             if name in self.alive and condition(found) != "True":
                 status = {"conditions": [ready(self.clocks[name])]}
                 client.patch(f"/api/v1/nodes/{name}/status", {"status": status}, STRATEGIC)
