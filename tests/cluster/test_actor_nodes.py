@@ -5,12 +5,11 @@ leave dead ones early.
 from pathlib import Path
 
 import pytest
-from tests.cluster.acted_scene import deployment, release, state, until
+from tests.cluster.acted_scene import deployment, until
 from tests.cluster.actor_process import ActorProcess, convict, opted_in, set_policy
 from tests.cluster.api_client import ApiClient, Object
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node_pool import NodePool
-from tests.cluster.plane_build import version_wanted
 from tests.cluster.slow_killer import node_report
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import deploy, pods
@@ -19,8 +18,6 @@ from seawall.cluster.objects.api_group import GUARD_LABEL, NODE_REPORT, RESCUE_O
 from seawall.cluster.objects.rescue_order_object import rescue_order_object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
-
-MUTATES = tuple(map(int, version_wanted().split("."))) >= (1, 36)
 
 
 def report(client: ApiClient, node: str, accused: list[Object], **guard: object) -> None:
@@ -48,28 +45,6 @@ def test_nodes_are_labelled_by_their_reports_alone(
         guard = {"mode": "enforce", "canKill": False}
         client.patch(path_of(NODE_REPORT, first), {"report": {"guard": guard}})
         until(actor, lambda: labelled(client) == set(), 20)
-
-
-@pytest.mark.skipif(not MUTATES, reason="before 1.36 probation is a denial")
-def test_on_probation_it_serves_on_under_a_guard(
-    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
-) -> None:
-    client = pool.client
-    set_policy(client)
-    pool.deploy("hog", 2)
-    pool.wait_until_running()
-    before = {pod["metadata"]["name"] for pod in pods(client, pool.space, "hog")}
-    free = sorted(set(pool.names) - pool.nodes_of("hog"))[:2]
-    for node in free:
-        report(client, node, [])
-    name = convict(client, deployment(pool, "hog"), ("gone-1", "gone-2"), state="Active",
-                   mode="probation", approvedBy="someone")  # fmt: skip
-    with ActorProcess(slow_plane, tmp_path) as actor:
-        until(actor, lambda: pool.nodes_of("hog") <= set(free) and pool.running("hog") == 2, 90)
-        assert state(client, name) == ("Active", "probation")
-        after = {pod["metadata"]["name"] for pod in pods(client, pool.space, "hog")}
-        assert not before & after
-        release(client, name)
 
 
 def test_a_silent_node_is_ordered_to_end_whom_its_guard_proved(

@@ -308,6 +308,32 @@ def test_it_lets_a_gated_pod_go(
     assert admin.get(made["path"])["spec"]["schedulingGates"] == [{"name": "own.test/gate"}]
 
 
+GATED: Object = {"schedulingGates": [{"name": GATE}], "nodeSelector": {"pool": "a"}}
+SELECTORS: dict[str, Object] = {
+    "another-key": {"nodeSelector": {"pool": "a", "zone": "b"}, "schedulingGates": None},
+    "another-value": {"nodeSelector": {"pool": "a", GUARD: "no"}, "schedulingGates": None},
+    "still-gated": {"nodeSelector": {"pool": "a", GUARD: "enforcing"}},
+}
+
+
+def test_it_lets_a_gated_pod_go_onto_guarded_nodes_and_nowhere_else(
+    seawall: InstalledSeawall, admin: ApiClient, actor: ApiClient
+) -> None:
+    whole = quarantined.pod(SPACE)
+    whole["spec"] |= GATED
+    made = pod(admin, whole)
+    for name, spec in SELECTORS.items():
+        with pytest.raises(ApiError, match="of the node selector the actor adds") as answer:
+            actor.patch(made["path"], {"spec": spec})
+        assert answer.value.status == 403, name
+    writer = ChangeWriter(kube(seawall, "seawall-actor"), ACTOR_MANAGER)
+    result = writer.open_gate(object_address(admin.get(made["path"])), to_guarded=True)
+    assert result.outcome is ChangeOutcome.WRITTEN, result
+    spec = admin.get(made["path"])["spec"]
+    assert spec["nodeSelector"] == {"pool": "a", GUARD: "enforcing"}
+    assert "schedulingGates" not in spec
+
+
 def test_it_labels_nodes_whose_guard_enforces(
     seawall: InstalledSeawall, admin: ApiClient, actor: ApiClient
 ) -> None:

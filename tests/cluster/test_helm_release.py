@@ -98,8 +98,9 @@ def test_each_part_can_be_left_out_with_all_that_is_its(helm_program: Path) -> N
 
 LEVERS: dict[str, set[tuple[str, str, str]]] = {
     "hold": {("patch", "", "pods")}, "gate": {("patch", "", "pods")},
-    "stopCopies": {("delete", "", "pods")}, "moveInnocents": {("delete", "", "pods")},
-    "probation": {("patch", "", "nodes")},
+    "stopCopies": {("delete", "", "pods"), ("patch", "", "pods")},
+    "moveInnocents": {("delete", "", "pods")},
+    "probation": {("patch", "", "nodes"), ("patch", "", "pods")},
     "suspend": {
         ("patch", "batch", "jobs"), ("patch", "batch", "cronjobs"),
         ("patch", "jobset.x-k8s.io", "jobsets"), ("patch", "kueue.x-k8s.io", "workloads"),

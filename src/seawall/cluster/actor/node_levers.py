@@ -74,6 +74,13 @@ class NodeLevers:
         """Nodes whose guard ends a culprit by itself, as far as known."""
         return enforcing_nodes(rows, [report for report, _ in self._reports.values()])
 
+    def proved(self) -> frozenset[tuple[str, str]]:
+        """Node and pod uid, of pods whose node's own guard has proved them."""
+        return frozenset(
+            (report.node, one.pod_uid) for report, _ in self._reports.values()
+            for one in (report.distress.culprits if report.distress else ()) if one.is_proved
+        )  # fmt: skip
+
     def act(
         self, rows: Mapping[str, NodeRow], quarantines: Iterable[ActorQuarantine],
         actions: PolicyActions, view: ClusterView,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from seawall.cluster.changes.changeable_kinds import GATES, same_value
+from seawall.cluster.changes.changeable_kinds import GATES, NODE_SELECTOR, same_value
 from seawall.cluster.changes.object_change import (
     ChangeProblem,
     FieldRecord,
@@ -22,6 +22,8 @@ from seawall.cluster.changes.object_change import (
 from seawall.cluster.objects.api_group import (
     CHANGED_BY_LABEL,
     CHANGES_ANNOTATION,
+    GUARD_ENFORCING,
+    GUARD_LABEL,
     QUARANTINE_GATE,
 )
 
@@ -132,9 +134,12 @@ def undo_patch(
     )
 
 
-def gate_patch(document: Mapping[str, Any], target: ObjectAddress) -> ChangePatch:
-    """To let a pod go that waits for the end of a quarantine.  Nothing is written down: the API
-    lets nobody add a gate to a pod that exists, so there is no way back.
+def gate_patch(
+    document: Mapping[str, Any], target: ObjectAddress, *, to_guarded: bool = False
+) -> ChangePatch:
+    """To let a pod go that waits for the end of a quarantine; ``to_guarded``: onto nodes whose
+    guard enforces, in the same patch.  Nothing is written down: the API lets nobody add a gate to a
+    pod that exists, nor take a node selector away, so there is no way back.
     """
     if _metadata(document).get("uid") != target.uid:
         return _nothing(ChangeOutcome.GONE, "another object has its name by now")
@@ -144,6 +149,12 @@ def gate_patch(document: Mapping[str, Any], target: ObjectAddress) -> ChangePatc
         return _nothing(ChangeOutcome.AS_WANTED, "it does not wait any more")
     record = FieldRecord("", GATES, rest or None, gates, 0.0, target.uid)
     operations = [*_tests(document), *_value_operations(document, GATES, gates, rest or None)]
+    selector = NODE_SELECTOR + GUARD_LABEL.replace("/", "~1")
+    stands = value_at(document, selector)
+    if to_guarded and stands != GUARD_ENFORCING:
+        if stands is not None:
+            return _nothing(ChangeOutcome.REFUSED, f"it asks for nodes {GUARD_LABEL}={stands}")
+        operations += _value_operations(document, selector, None, GUARD_ENFORCING)
     return ChangePatch(operations, (FieldChange(ChangeOutcome.WRITTEN, record),))
 
 
