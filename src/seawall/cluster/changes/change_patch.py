@@ -28,6 +28,8 @@ from seawall.cluster.objects.api_group import (
 )
 
 Operation = dict[str, Any]
+_LABEL_PATH: Final = f"/metadata/labels/{CHANGED_BY_LABEL.replace('/', '~1')}"
+_CHANGES_PATH: Final = f"/metadata/annotations/{CHANGES_ANNOTATION.replace('/', '~1')}"
 
 
 class ChangeOutcome(Enum):
@@ -123,7 +125,7 @@ def undo_patch(
         records.remove(record)
         fields.append(FieldChange(outcome, record, words))
     if not fields:
-        return ChangePatch([], ())
+        return _label_patch(document, quarantine)
     changed = [
         operation
         for path, value in values.items()
@@ -132,6 +134,25 @@ def undo_patch(
     return ChangePatch(
         [*_tests(document), *changed, *_record_operations(document, records)], tuple(fields)
     )
+
+
+def _label_patch(document: Mapping[str, Any], quarantine: str) -> ChangePatch:
+    """Takes a label away that stands there without a record: who set it was killed before it did
+    what it had claimed, a deletion say.  ``quarantine``: of that one alone; empty: of any.
+    """
+    label = label_of(document)
+    has_record = value_at(document, _CHANGES_PATH) is not None
+    if not label or has_record or quarantine not in ("", label):
+        return ChangePatch([], ())
+    words = f"it was named by {label}, and nothing of it was changed"
+    operations = [*_tests(document), {"op": "remove", "path": _LABEL_PATH}]
+    return ChangePatch(operations, (FieldChange(ChangeOutcome.WRITTEN, None, words),))
+
+
+def label_of(document: Mapping[str, Any]) -> str:
+    """The quarantine that our label names; empty: none."""
+    label = value_at(document, _LABEL_PATH)
+    return label if isinstance(label, str) else ""
 
 
 def gate_patch(
