@@ -253,6 +253,14 @@ def test_after_it_ended_early_a_person_is_asked() -> None:
     assert (later.steps, reasons(later)) == ((), [RefusalReason.NO_CANARY])
 
 
+def test_what_is_over_keeps_its_canary() -> None:
+    for one in (
+        on_probation(tried(), expires=NOW),
+        on_probation(tried(), QuarantineState.RELEASED),
+    ):
+        assert plan(one, pod(1, "safe")) == LeverPlan(canary=one.actor.canary)
+
+
 def test_another_mode_ends_the_state_of_a_canary() -> None:
     answer = plan(on_probation(tried(), mode=QuarantineMode.GATE), pod(1, "safe"))
     assert states(answer) == [(ACTIVE, QuarantineMode.GATE)]

@@ -101,7 +101,7 @@ class LeverPlanner:
         """Steps and refusals.  In a dry run the levers are planned as if it were active already."""
         state, mode = self._one.object.state, self._one.object.mode
         if state is QuarantineState.RELEASED or self._one.is_over(self._cluster.now_seconds):
-            return LeverPlan()
+            return LeverPlan(canary=self._canary)
         if self._one.namespace in self._cluster.protected_namespaces:
             self._refuse(ACTIVATE, RefusalReason.PROTECTED, "its namespace is protected")
             return self._answer([])
