@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass, field
 
 from tests.cluster.api_client import ApiClient, Object
-from tests.cluster.kwok_nodes import Hardware, KwokNodes
+from tests.cluster.kwok_nodes import Hardware, KwokNodes, condition
 from tests.cluster.observed_cluster import add_nodes
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import deploy, namespace, pod_spec, running_nodes
@@ -64,6 +64,12 @@ class NodePool:
 
     def running(self, name: str) -> int:
         return len(running_nodes(self.client, self.space, name))
+
+    def nodes_silent(self, *names: str) -> bool:
+        """Whether the core has said of each of them that it is."""
+        return all(
+            condition(self.client.get(f"/api/v1/nodes/{name}")) == "Unknown" for name in names
+        )
 
     def nodes_of(self, name: str) -> set[str]:
         return set(running_nodes(self.client, self.space, name))

@@ -4,6 +4,7 @@ import http.server
 import json
 import ssl
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.seen.append(review["request"]["userInfo"]["username"])  # type: ignore[attr-defined]
-        answer = {"uid": review["request"]["uid"], "allowed": False,
+        time.sleep(self.server.seconds)  # type: ignore[attr-defined]
+        answer = {"uid": review["request"]["uid"], "allowed": bool(self.server.seconds),  # type: ignore[attr-defined]
                   "status": {"code": 403, "message": WORDS}}  # fmt: skip
         body = json.dumps({**review, "response": answer, "request": None}).encode()
         self.send_response(200)
@@ -33,21 +35,27 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 class RefusingWebhook:
     """``with RefusingWebhook(client, folder, space, "jobs", "batch")``: updates of these are
-    refused, or what ``operations`` says; ``folder`` is the plane's, with its certificate.
+    refused; ``folder`` is the plane's, with its certificate.
+
+    user:        a part of the name of who is asked about
+    seconds:     it takes so long for each, and then refuses nothing
+    operations:  other ones than updates
     """
 
     def __init__(
         self, client: ApiClient, folder: Path, space: str, resource: str, group: str,
+        user: str = "seawall-actor", seconds: float = 0.0,
         operations: Sequence[str] = ("UPDATE",),
     ) -> None:  # fmt: skip
         self.operations = list(operations)
         self.client, self.space, self.resource, self.group = client, space, resource, group
-        self.name = f"refuses-{space}"
+        self.name, self.user = f"refuses-{space}", user
         self.authority = (folder / "tls.crt").read_bytes()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self.server.seen = []  # type: ignore[attr-defined]
+        self.server.seconds = seconds  # type: ignore[attr-defined]
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
 
@@ -67,7 +75,7 @@ class RefusingWebhook:
             "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
             "namespaceSelector": labels,
             "matchConditions": [{"name": "not-the-core", "expression":
-                                 "request.userInfo.username.contains('seawall-actor')"}],
+                                 f"request.userInfo.username.contains('{self.user}')"}],
             "clientConfig": {"url": f"https://127.0.0.1:{port}/",
                              "caBundle": b64encode(self.authority).decode()},
         }  # fmt: skip

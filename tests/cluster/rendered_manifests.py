@@ -68,7 +68,7 @@ def rendered(program: Path) -> dict[str, str]:
 
 def parts(program: Path, *arguments: str) -> list[str]:
     """Each object's text."""
-    whole = template(program, "--set", "namespace.create=true", *arguments)
+    whole = template(program, "--no-hooks", "--set", "namespace.create=true", *arguments)
     texts = (_SOURCE.sub("", part.removeprefix("---\n")).strip("\n")
              for part in whole.split("\n---\n"))  # fmt: skip
     return [text for text in texts if yaml.safe_load(text) is not None]

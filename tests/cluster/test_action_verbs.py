@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from tests.cluster import custom_resources
 from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.custom_resources import API
+from tests.cluster.refusing_webhook import RefusingWebhook
 from tests.cluster.test_changes import cron_job, job, lasting, lone_pod
 from tests.cluster.test_cluster_live_verbs import remove_kinds
 from tests.cluster.test_kube_plane import access
@@ -285,6 +287,42 @@ def test_a_forged_record_is_named_and_not_believed(
     assert "is no field of a Job that Seawall writes" in ended.words
     assert client.get(target.path)["spec"] == before
     client.delete(target.path, propagationPolicy="Background")
+
+
+def test_of_all_each_write_is_printed_when_it_is_made(
+    plane: ControlPlane, client: ApiClient, space: str, actor: ChangeWriter
+) -> None:
+    """Each of them takes three seconds in a webhook; the first is said by then."""
+    paths = [object_address(job(client, space, name)).path for name in ("one", "two")]
+    for path in paths:
+        target = object_address(client.get(path))
+        actor.apply(ObjectChange(target, "q-1", SUSPEND, False, True))
+    said: list[tuple[float, str]] = []
+    with RefusingWebhook(client, plane.folder, space, "jobs", "batch", "admin", 3.0):
+        time.sleep(2.0)  # until the API server has heard of it
+        began = time.monotonic()
+        command = [sys.executable, "-m", "seawall", "cluster", "undo", "--all", "--kubeconfig",
+                   str(plane.kubeconfig("admin"))]  # fmt: skip
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            said = [(time.monotonic() - began, line) for line in process.stdout]
+    print(*(f"{at:.1f} {line}" for at, line in said), sep="")
+    steps = [at for at, line in said if line.startswith("written")]
+    (headline,) = [at for at, line in said if line.startswith("undo all:")]
+    assert len(steps) >= 2
+    assert headline - steps[0] > 2.5, "not all at the end"
+    for path in paths:
+        client.delete(path, propagationPolicy="Background")
+
+
+def test_a_label_without_a_record_is_taken_away(desk: Desk, client: ApiClient, space: str) -> None:
+    """Who claimed that pod to delete it was killed in between."""
+    path = object_address(lone_pod(client, space, "own")).path
+    client.patch(path, {"metadata": {"labels": {CHANGED_BY_LABEL: "q-gone"}}})
+    ended = desk("undo", "--all")
+    assert ended.status == 0, ended.out
+    assert "it was named by q-gone, and nothing of it was changed" in ended.words
+    assert CHANGED_BY_LABEL not in client.get(path)["metadata"].get("labels", {})
 
 
 def test_pods_that_wait_are_let_go_and_those_of_others_are_not(

@@ -44,7 +44,12 @@ from tests.cluster.refusing_webhook import WORDS, RefusingWebhook
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods, runs
 
-from seawall.cluster.objects.api_group import QUARANTINE_GATE, WORKLOAD_QUARANTINE, path_of
+from seawall.cluster.objects.api_group import (
+    CHANGED_BY_LABEL,
+    QUARANTINE_GATE,
+    WORKLOAD_QUARANTINE,
+    path_of,
+)
 from seawall.cluster.objects.api_time import time_seconds
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
@@ -256,6 +261,29 @@ def test_living_copies_are_not_stopped_where_new_ones_start(
             time.sleep(25)
             writes = foreign_writes(audit, mark, actor.user, pool.space)
     assert len([one for one in writes if one.verb == "delete"]) == 1
+
+
+def test_a_claim_that_came_to_nothing_is_taken_away(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    """As an actor leaves it that is killed between the label and the deletion."""
+    client = pool.client
+    set_policy(client, levers={"stopCopies": False})
+    pool.deploy("hog", 2)
+    pool.wait_until_running()
+    name = convict(client, deployment(pool, "hog"), TWO_NODES, state="Active", mode="gate")
+    mine, other = (
+        f"/api/v1/namespaces/{pool.space}/pods/{one['metadata']['name']}"
+        for one in pods(client, pool.space, "hog")
+    )
+    for path, label in ((mine, name), (other, "of-one-that-is-gone")):
+        client.patch(path, {"metadata": {"labels": {CHANGED_BY_LABEL: label}}})
+    with ActorProcess(slow_plane, tmp_path) as actor:
+        until(actor, lambda: not is_marked(client, other), 40)
+        assert is_marked(client, mine), "its quarantine stands"
+        release(client, name)
+        until(actor, lambda: not is_marked(client, mine), 20)
+    assert pool.running("hog") == 2
 
 
 @contextlib.contextmanager

@@ -2,15 +2,16 @@
 leave dead ones early.
 """
 
+import time
 from pathlib import Path
 
 import pytest
-from tests.cluster.acted_scene import deployment, release, state, until
+from tests.cluster.acted_scene import deployment, until
 from tests.cluster.actor_process import ActorProcess, convict, opted_in, set_policy
-from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node_pool import NodePool
-from tests.cluster.plane_build import version_wanted
+from tests.cluster.observer_process import ObserverProcess, watched_for_a_month
 from tests.cluster.slow_killer import node_report
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import deploy, pods
@@ -19,8 +20,6 @@ from seawall.cluster.objects.api_group import GUARD_LABEL, NODE_REPORT, RESCUE_O
 from seawall.cluster.objects.rescue_order_object import rescue_order_object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
-
-MUTATES = tuple(map(int, version_wanted().split("."))) >= (1, 36)
 
 
 def report(client: ApiClient, node: str, accused: list[Object], **guard: object) -> None:
@@ -32,6 +31,16 @@ def report(client: ApiClient, node: str, accused: list[Object], **guard: object)
 def labelled(client: ApiClient) -> set[str]:
     found = client.items("/api/v1/nodes", labelSelector=GUARD_LABEL)
     return {one["metadata"]["name"] for one in found}
+
+
+def is_going(client: ApiClient, path: str) -> bool:
+    """It is deleted, or gone already."""
+    try:
+        return "deletionTimestamp" in client.get(path)["metadata"]
+    except ApiError as problem:
+        if problem.status != 404:
+            raise
+        return True
 
 
 def test_nodes_are_labelled_by_their_reports_alone(
@@ -48,28 +57,6 @@ def test_nodes_are_labelled_by_their_reports_alone(
         guard = {"mode": "enforce", "canKill": False}
         client.patch(path_of(NODE_REPORT, first), {"report": {"guard": guard}})
         until(actor, lambda: labelled(client) == set(), 20)
-
-
-@pytest.mark.skipif(not MUTATES, reason="before 1.36 probation is a denial")
-def test_on_probation_it_serves_on_under_a_guard(
-    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
-) -> None:
-    client = pool.client
-    set_policy(client)
-    pool.deploy("hog", 2)
-    pool.wait_until_running()
-    before = {pod["metadata"]["name"] for pod in pods(client, pool.space, "hog")}
-    free = sorted(set(pool.names) - pool.nodes_of("hog"))[:2]
-    for node in free:
-        report(client, node, [])
-    name = convict(client, deployment(pool, "hog"), ("gone-1", "gone-2"), state="Active",
-                   mode="probation", approvedBy="someone")  # fmt: skip
-    with ActorProcess(slow_plane, tmp_path) as actor:
-        until(actor, lambda: pool.nodes_of("hog") <= set(free) and pool.running("hog") == 2, 90)
-        assert state(client, name) == ("Active", "probation")
-        after = {pod["metadata"]["name"] for pod in pods(client, pool.space, "hog")}
-        assert not before & after
-        release(client, name)
 
 
 def test_a_silent_node_is_ordered_to_end_whom_its_guard_proved(
@@ -89,11 +76,42 @@ def test_a_silent_node_is_ordered_to_end_whom_its_guard_proved(
     ):
         wait_until(actor.leads, 30, "it leads")
         pool.nodes.die(node, deaf)
-        until(actor, lambda: client.items(path_of(RESCUE_ORDER)), 60)
+        wait_until(lambda: pool.nodes_silent(node, deaf), 60, "they are silent")
+        time.sleep(10)
+        assert client.items(path_of(RESCUE_ORDER)) == [], "in nobody's name"
+        name = convict(client, deployment(pool, "hog"), (node,), state="Suspected", proved=1,
+                       verdict="suspected")  # fmt: skip
+        until(actor, lambda: client.items(path_of(RESCUE_ORDER)), 20)
         orders = [rescue_order_object(one) for one in client.items(path_of(RESCUE_ORDER))]
         assert [(one.node, one.pods) for one in orders] == [(node, (accused["metadata"]["uid"],))]
-        assert orders[0].requested_by == "seawall-actor"
+        assert (orders[0].requested_by, orders[0].quarantine) == ("seawall-actor", name)
     client.delete(path_of(RESCUE_ORDER, node))
+
+
+def test_the_first_silent_node_is_ordered_as_soon_as_the_observer_suspects(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    """Nobody is convicted by one node, and the node is not given up until then."""
+    client = pool.client
+    watched_for_a_month(client)
+    set_policy(client, levers={"rescue": True})
+    pool.deploy("hog", 2)
+    pool.wait_until_running()
+    accused = pods(client, pool.space, "hog")[0]
+    node = accused["spec"]["nodeName"]
+    with (
+        opted_in(client, "actor.levers.rescue=true"),
+        ObserverProcess(slow_plane, tmp_path) as observer,
+        ActorProcess(slow_plane, tmp_path) as actor,
+    ):
+        wait_until(lambda: observer.leads() and actor.leads(), 30, "both lead")
+        report(client, node, [accused], takesRescue=True)
+        pool.nodes.die(node)
+        wait_until(lambda: pool.nodes_silent(node), 60, "it is silent")
+        seconds = wait_until(lambda: client.items(path_of(RESCUE_ORDER)), 40, actor.log())
+    print(f"ordered {seconds:.1f} s after its silence was seen")
+    client.delete(path_of(RESCUE_ORDER, node))
+    client.delete(path_of(NODE_REPORT, node))
 
 
 def test_innocents_leave_a_dead_node_early_and_others_stay(
@@ -121,8 +139,7 @@ def test_innocents_leave_a_dead_node_early_and_others_stay(
         wait_until(actor.leads, 30, "it leads")
         pool.nodes.die(node)
         path = f"/api/v1/namespaces/{pool.space}/pods"
-        until(actor, lambda: "deletionTimestamp" in
-              (client.get(f"{path}/{web['metadata']['name']}")["metadata"]), 120)  # fmt: skip
+        until(actor, lambda: is_going(client, f"{path}/{web['metadata']['name']}"), 120)
         assert "deletionTimestamp" not in client.get(f"{path}/bare")["metadata"]
         for pod in pods(client, pool.space, "hog"):
             assert "deletionTimestamp" not in pod["metadata"], "the culprit is held"

@@ -36,7 +36,8 @@ SPACE = "ml"
 JSON_PATCH = "application/json-patch+json"
 HELD = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute",
          "tolerationSeconds": 1800} for taint in ("not-ready", "unreachable")]  # fmt: skip
-OPT_IN = ["actor.levers.scaleToZero=true", "actor.levers.moveInnocents=true"]
+OPT_IN = ["actor.levers.scaleToZero=true", "actor.levers.moveInnocents=true",
+          "actor.levers.rescue=true"]  # fmt: skip
 MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/seawall-in-force"
 
 
@@ -197,7 +198,7 @@ def test_it_may_do_nothing_that_would_make_it_more(admin: ApiClient) -> None:
 def test_no_expression_is_doubted_by_the_servers_types(admin: ApiClient) -> None:
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     found = {one["metadata"]["name"]: one for one in admin.items(path)}
-    assert len(found) == 15
+    assert len(found) == 16
     for name, policy in found.items():
         warnings = policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings", [])
         assert not warnings, name
@@ -306,6 +307,62 @@ def test_it_lets_a_gated_pod_go(
     assert admin.get(made["path"])["spec"]["schedulingGates"] == [{"name": "own.test/gate"}]
     refused(actor, "PATCH", made["path"], {"spec": {"schedulingGates": None}})
     assert admin.get(made["path"])["spec"]["schedulingGates"] == [{"name": "own.test/gate"}]
+
+
+GATED: Object = {"schedulingGates": [{"name": GATE}], "nodeSelector": {"pool": "a"}}
+SELECTORS: dict[str, Object] = {
+    "another-key": {"nodeSelector": {"pool": "a", "zone": "b"}, "schedulingGates": None},
+    "another-value": {"nodeSelector": {"pool": "a", GUARD: "no"}, "schedulingGates": None},
+    "still-gated": {"nodeSelector": {"pool": "a", GUARD: "enforcing"}},
+}
+
+
+def test_it_lets_a_gated_pod_go_onto_guarded_nodes_and_nowhere_else(
+    seawall: InstalledSeawall, admin: ApiClient, actor: ApiClient
+) -> None:
+    whole = quarantined.pod(SPACE)
+    whole["spec"] |= GATED
+    made = pod(admin, whole)
+    for name, spec in SELECTORS.items():
+        words = "in the name of" if name == "still-gated" else "of the node selector the actor adds"
+        with pytest.raises(ApiError, match=words) as answer:
+            actor.patch(made["path"], {"spec": spec})
+        assert answer.value.status == 403
+    writer = ChangeWriter(kube(seawall, "seawall-actor"), ACTOR_MANAGER)
+    result = writer.open_gate(object_address(admin.get(made["path"])), to_guarded=True)
+    assert result.outcome is ChangeOutcome.WRITTEN, result
+    spec = admin.get(made["path"])["spec"]
+    assert spec["nodeSelector"] == {"pool": "a", GUARD: "enforcing"}
+    assert "schedulingGates" not in spec
+
+
+def rescue_order(node: str, **spec: Any) -> Object:
+    return {"apiVersion": "seawall.internal/v1alpha1", "kind": "RescueOrder",
+            "metadata": {"name": node},
+            "spec": {"nodeName": node, "bootID": "boot-0123", "podUIDs": ["u"],
+                     "requestedBy": "seawall-actor",
+                     "expiresAt": quarantined.in_days(5 / 1440), **spec}}  # fmt: skip
+
+
+def test_it_orders_a_node_in_the_name_of_a_quarantine_that_stands_only(
+    opted_in: InstalledSeawall,
+) -> None:
+    admin, path = opted_in.admin, f"{API}/rescueorders"
+    in_force(opted_in, "hog", FAMILY, state="Suspected", mode="tell")
+    in_force(opted_in, "over", FAMILY, state="Released", mode="tell")
+    with opted_in.account("seawall-actor", pods_of(admin, "seawall-actor")[0]) as actor:
+        for spec, words in (({}, "in the name of a quarantine"),
+                            ({"quarantine": "over"}, "over is not in force"),
+                            ({"quarantine": "x"}, "x is not in force")):  # fmt: skip
+            with pytest.raises(ApiError, match=words) as answer:
+                actor.create(path, rescue_order("gpu-0", **spec))
+            assert answer.value.status == 403
+        actor.create(path, rescue_order("gpu-0", quarantine="hog"))
+        for change in ({"metadata": {"labels": {"a": "b"}}}, {"status": {"state": "Done"}}):
+            refused(actor, "PATCH", f"{path}/gpu-0", change)
+        actor.delete(f"{path}/gpu-0")
+    admin.create(path, rescue_order("gpu-0"))  # a person needs none
+    admin.delete(f"{path}/gpu-0")
 
 
 def test_it_labels_nodes_whose_guard_enforces(

@@ -4,6 +4,9 @@ on a real API server.  What the cluster has learnt outlives all of them.
 
 import json
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +19,16 @@ from tests.cluster.custom_resources import API, DEFINITIONS
 from tests.cluster.helm_build import built
 from tests.cluster.installed_seawall import pods_of
 from tests.cluster.kwok_nodes import KwokNodes
-from tests.cluster.quarantined import QUARANTINES, quarantine, service_account
+from tests.cluster.quarantined import GATE, QUARANTINES, quarantine, service_account
 from tests.cluster.rendered_manifests import CHART, NAMESPACE, HelmProblem, helm, template
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import namespace
+
+from seawall.cluster.changes.change_patch import ChangeOutcome
+from seawall.cluster.changes.change_writer import ChangeWriter
+from seawall.cluster.changes.changeable_kinds import SUSPEND, TOLERATIONS
+from seawall.cluster.changes.object_change import ObjectChange, object_address
+from seawall.cluster.kube.kube_client import ClusterAccess, KubeClient
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -98,8 +107,9 @@ def test_each_part_can_be_left_out_with_all_that_is_its(helm_program: Path) -> N
 
 LEVERS: dict[str, set[tuple[str, str, str]]] = {
     "hold": {("patch", "", "pods")}, "gate": {("patch", "", "pods")},
-    "stopCopies": {("delete", "", "pods")}, "moveInnocents": {("delete", "", "pods")},
-    "probation": {("patch", "", "nodes")},
+    "stopCopies": {("delete", "", "pods"), ("patch", "", "pods")},
+    "moveInnocents": {("delete", "", "pods")},
+    "probation": {("patch", "", "nodes"), ("patch", "", "pods")},
     "suspend": {
         ("patch", "batch", "jobs"), ("patch", "batch", "cronjobs"),
         ("patch", "jobset.x-k8s.io", "jobsets"), ("patch", "kueue.x-k8s.io", "workloads"),
@@ -310,12 +320,112 @@ def test_an_actor_comes_and_goes_and_takes_its_policies_along(
 
         release.run("rollback", "seawall", "2")
         wait_until(lambda: not is_taken(admin), 30, "it waits again")
-        release.run("uninstall", "seawall")
+        release.run("uninstall", "seawall", "--no-hooks")
         wait_until(lambda: is_taken(admin), 30, "nothing holds it back")
         assert not [name for name in policies(admin) if name.startswith("seawall")]
         assert exists(admin, f"{QUARANTINES}/hog")
         admin.delete(f"{QUARANTINES}/hog")
         admin.delete(f"/api/v1/namespaces/{NAMESPACE}")
+
+
+HELD = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
+        for taint in ("not-ready", "unreachable")]  # fmt: skip
+
+
+def test_an_uninstall_in_the_middle_of_each_lever_puts_back_what_was_changed(
+    new_plane: ControlPlane, helm_program: Path, tmp_path: Path
+) -> None:
+    """A pod that is held without an end yet, one that waits, a Job that is suspended."""
+    release = Release(new_plane, helm_program, tmp_path)
+    with KwokNodes(new_plane) as nodes, new_plane.client() as admin:
+        nodes.add(2)
+        wait_until(lambda: not exists(admin, f"/api/v1/namespaces/{NAMESPACE}"), 60, "it is free")
+        namespace(admin, NAMESPACE)
+        namespace(admin, "mid")
+        service_account(admin, "mid", "trainer")
+        release.run("install", "seawall", str(CHART), "--set", "actor.enabled=true")
+        job = admin.create("/apis/batch/v1/namespaces/mid/jobs", quarantined.job("train"))
+        held = admin.create("/api/v1/namespaces/mid/pods", quarantined.pod("mid"))
+        admin.create(QUARANTINES, quarantine("hog", {"namespace": "mid", "images": ["x"]},
+                                             mode="suspend"))  # fmt: skip
+        waiting = quarantined.pod("mid")
+        waiting["spec"]["schedulingGates"] = [{"name": GATE}]
+        waiting = admin.create("/api/v1/namespaces/mid/pods", waiting)
+        access = ClusterAccess(f"https://127.0.0.1:{new_plane.port}",
+                               ca_file=str(new_plane.folder / "tls.crt"),
+                               token=new_plane.tokens["admin"])  # fmt: skip
+        client = KubeClient(access)
+        writer = ChangeWriter(client, "seawall-actor")
+        before = held["spec"]["tolerations"]
+        for target, path, was, after in (
+            (object_address(held), TOLERATIONS, before, HELD),
+            (object_address(job), SUSPEND, False, True),
+        ):
+            written = writer.apply(ObjectChange(target, "hog", path, was, after))
+            assert written.outcome is ChangeOutcome.WRITTEN, written
+        client.close()
+        with JobRunner(new_plane, tmp_path) as runner:
+            release.run("uninstall", "seawall")
+        assert runner.status == 0, runner.said
+        pods = "/api/v1/namespaces/mid/pods"
+        assert admin.get(f"{pods}/{held['metadata']['name']}")["spec"]["tolerations"] == before
+        let_go = admin.get(f"{pods}/{waiting['metadata']['name']}")["spec"]
+        assert "schedulingGates" not in let_go
+        assert admin.get("/apis/batch/v1/namespaces/mid/jobs/train")["spec"]["suspend"] is False
+        assert admin.get(f"{QUARANTINES}/hog")["spec"]["state"] == "Released"
+        assert not [name for name in policies(admin) if name.startswith("seawall")]
+        assert not has(admin, "/apis/batch/v1", "jobs", "seawall-undo")
+        admin.delete(f"{QUARANTINES}/hog")
+        admin.delete("/api/v1/namespaces/mid")
+        admin.delete(f"/api/v1/namespaces/{NAMESPACE}")
+
+
+class JobRunner:
+    """In a kubelet's place: the command of the hook's pod, by a token of its account."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        self.plane, self.folder = plane, folder
+        self.status: int | None = None
+        self.said = ""
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self) -> "JobRunner":  # noqa: PYI034 - Self is of 3.11
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.thread.join()
+
+    def run(self) -> None:
+        with self.plane.client() as admin:
+            while not self.ended.wait(0.5):
+                found = admin.items(f"/api/v1/namespaces/{NAMESPACE}/pods",
+                                    labelSelector="job-name=seawall-undo")  # fmt: skip
+                running = [one for one in found if one["status"].get("phase") == "Running"]
+                if running:
+                    self.carry_out(admin, running[0])
+                    return
+
+    def carry_out(self, admin: ApiClient, pod: Object) -> None:
+        account = pod["spec"]["serviceAccountName"]
+        accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+        token = admin.create(f"{accounts}/{account}/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {},
+        })["status"]["token"]  # fmt: skip
+        config = self.folder / "undo.kubeconfig"
+        config.write_text(json.dumps(self.plane.kubeconfig_of(token)))
+        (container,) = pod["spec"]["containers"]
+        assert container["command"][0] == "seawall"
+        done = subprocess.run(
+            [sys.executable, "-m", *container["command"], "--kubeconfig", str(config)],
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        self.status, self.said = done.returncode, done.stdout + done.stderr
+        phase = "Failed" if done.returncode else "Succeeded"
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}/status"
+        admin.patch(path, {"status": {"phase": phase}})
 
 
 IN_FORCE = f"/api/v1/namespaces/{NAMESPACE}/configmaps/seawall-in-force"

@@ -24,6 +24,7 @@ from tests.cluster.kwok_nodes import KwokNodes
 from tests.cluster.node_pool import NodePool
 from tests.cluster.observer_process import create
 from tests.cluster.rendered_manifests import documents
+from tests.cluster.slow_killer import node_report
 from tests.cluster.test_action_verbs import Desk
 from tests.cluster.test_agent import Agents
 from tests.cluster.test_kube_plane import access
@@ -37,7 +38,13 @@ from seawall.cluster.changes.change_writer import ChangeWriter
 from seawall.cluster.changes.changeable_kinds import SUSPEND
 from seawall.cluster.changes.object_change import ObjectChange, object_address
 from seawall.cluster.kube.kube_client import KubeClient
-from seawall.cluster.objects.api_group import CHANGES_ANNOTATION, CLUSTER_POLICY, path_of
+from seawall.cluster.objects.api_group import (
+    CHANGES_ANNOTATION,
+    CLUSTER_POLICY,
+    NODE_REPORT,
+    RESCUE_ORDER,
+    path_of,
+)
 from seawall.cluster.objects.api_time import time_seconds
 from seawall.cluster.pages.cluster_act_page import ClusterActPage
 
@@ -224,6 +231,42 @@ def test_an_operators_rights_are_enough_for_every_verb(
         assert ended["could_not_see"] == [], words
         assert not [one for one in ended["steps"] if one["result"] == "refused"], words
     assert desk("why").status == 0
+
+
+def test_an_operators_rights_are_enough_for_a_rescue(
+    slow_plane: ControlPlane, pool: NodePool, tmp_path: Path
+) -> None:
+    """The node's agent is played by the test: what a real one does is tried elsewhere."""
+    client = pool.client
+    train(pool)
+    accused = pods(client, pool.space, "train")[0]
+    node = accused["spec"]["nodeName"]
+    client.create(path_of(NODE_REPORT), node_report(client, node, [accused]))
+    desk = operator(slow_plane, pool, tmp_path)
+    planned = desk("rescue", node, "--dry-run", "--json")
+    assert planned.status == 0, planned.problems
+    assert planned.document["could_not_see"] == []
+
+    def answer() -> None:
+        with slow_plane.client() as agent:
+            path = path_of(RESCUE_ORDER, node, status=True)
+            wait_until(lambda: agent.items(path_of(RESCUE_ORDER)), 60, "it is ordered")
+            agent.patch(path, {"status": {"state": "Done", "message": "ended",
+                                          "returnedBytes": 1 << 30}})  # fmt: skip
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    done = desk("rescue", node, "--wait", "60", "--reason", "drill", "--json")
+    thread.join()
+    assert done.status == 0, done.out + done.problems
+    assert done.document["could_not_see"] == []
+    order = client.get(path_of(RESCUE_ORDER, node))["spec"]
+    assert order["requestedBy"].endswith(":sre")
+    assert order["podUIDs"] == [accused["metadata"]["uid"]]
+    again = desk("rescue", node, "--wait", "0", "--json")
+    assert again.status == 1, "an answered order makes room for the next"
+    for kind in (RESCUE_ORDER, NODE_REPORT):
+        client.delete(path_of(kind, node))
 
 
 class BrokenUndo(ClusterActVerb):

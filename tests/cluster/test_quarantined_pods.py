@@ -3,6 +3,7 @@ are parametrised by the quarantines themselves, and that nothing happens without
 """
 
 import copy
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -177,13 +178,23 @@ def test_a_gated_pod_waits_and_its_own_gates_stay(admin: ApiClient) -> None:
 
 @needs_mutating
 @pytest.mark.parametrize("own", [{}, {"pool": "a"}])
-def test_on_probation_a_pod_goes_where_a_guard_enforces(
+def test_on_probation_a_pod_waits_and_goes_where_a_guard_enforces_when_one_was_tried(
     seawall: InstalledSeawall, admin: ApiClient, own: dict[str, str]
 ) -> None:
     match = {"namespace": SPACE, "generateNamePrefix": "hog-"}
     in_force(admin, "hog", match, mode="probation")
     changes = {"nodeSelector": own} if own else {}
     made = made_of(admin, with_spec(**changes))
+    assert made["spec"]["schedulingGates"] == [{"name": GATE}]
+    assert made["spec"].get("nodeSelector", {}) == own
+    pinned = made_of(admin, with_spec(nodeSelector={GUARD: "enforcing"}), dryRun="All")
+    assert pinned["spec"]["schedulingGates"] == [{"name": GATE}], "nobody goes round the trial"
+    for verdict in ("killed", "passed"):
+        status = {"status": {"canary": {"pod": "hog-1", "verdict": verdict}}}
+        admin.patch(f"{QUARANTINES}/hog/status", status)
+        time.sleep(2.0)
+        made = made_of(admin, with_spec(**changes))
+        assert ("schedulingGates" in made["spec"]) is (verdict == "killed")
     assert made["spec"]["nodeSelector"] == {**own, GUARD: "enforcing"}
     if not own:
         path = f"/api/v1/namespaces/{SPACE}/pods/{made['metadata']['name']}"

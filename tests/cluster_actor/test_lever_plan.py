@@ -337,20 +337,3 @@ def test_a_dry_run_plans_the_levers_as_if_it_were_active() -> None:
     assert answer.is_dry_run
     assert {type(step) for step in answer.steps} == {StateStep, FieldStep, DeleteStep}
     assert reasons(answer) == {RefusalReason.APPROVAL}, "and says what would be missing"
-
-
-def test_on_probation_copies_without_a_guard_go_and_those_with_one_stay() -> None:
-    one = quarantine(ACTIVE, QuarantineMode.PROBATION)
-    of = family(pod(1, "guarded"), pod(2, "bare"))
-    view = cluster(enforcing_nodes=frozenset({"guarded"}))
-    (step,) = plan(one, of, view).steps
-    assert isinstance(step, DeleteStep)
-    assert step.name == "hog-2"
-    assert reasons(plan(one, family(pod(1, "a")))) == {RefusalReason.UNSEEN}
-    off = auto(levers=LEVERS_BY_DEFAULT - {ActionLever.PROBATION})
-    assert reasons(plan(one, view=view, actions=off)) == {RefusalReason.LEVER_OFF}
-
-
-def test_the_canary_is_refused_by_name() -> None:
-    answer = plan(quarantine(QuarantineState.CANARY, QuarantineMode.GATE))
-    assert reasons(answer) == {RefusalReason.NOT_BUILT}

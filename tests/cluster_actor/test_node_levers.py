@@ -8,7 +8,7 @@ from tests.cluster_actor.families import NOW
 
 from seawall.cluster.actor.guarded_nodes import enforcing_nodes
 from seawall.cluster.actor.innocent_moves import innocents
-from seawall.cluster.actor.node_rescue import rescue_orders
+from seawall.cluster.actor.node_rescue import in_name_of, rescue_orders
 from seawall.cluster.kube.node_row import NodeRow
 from seawall.cluster.objects.action_levers import ActionApproval, ActionLever
 from seawall.cluster.objects.node_report_object import (
@@ -26,6 +26,7 @@ AUTO = PolicyActions(
 )  # fmt: skip
 GUARD = ReportGuard("0.1.0", "enforce", can_kill=True, state="short", takes_rescue=True)
 CULPRIT = ReportCulprit("pod-1", "ml", "hog-1", "main", 1, 2, is_proved=True)
+OTHER = replace(CULPRIT, pod_uid="pod-2", pod="web-1")
 
 
 def row(ready: str = "Unknown", boot: str = "boot-1") -> NodeRow:
@@ -74,6 +75,23 @@ def test_a_silent_node_is_ordered_to_end_whom_it_proved_and_nobody_else() -> Non
     assert orders(report(replace(GUARD, takes_rescue=False), CULPRIT)) == []
     people = replace(AUTO, approval=ActionApproval.APPROVE)
     assert orders(report(GUARD, CULPRIT), actions=people) == []
+
+
+def test_an_order_is_in_the_name_of_a_quarantine_that_means_its_pods() -> None:
+    (order,) = rescue_orders({"a": row()}, [(report(GUARD, CULPRIT, OTHER), NOW - 40)], AUTO, NOW,
+                             set().__contains__)  # fmt: skip
+    pods = [pod(metadata={"name": "hog-1", "uid": "pod-1", "labels": {"app": "hog"}}),
+            pod(metadata={"uid": "pod-2", "labels": {"app": "web"}}),
+            pod(metadata={"uid": "pod-3", "labels": {"app": "hog"}}),
+            {"metadata": "x"}]  # fmt: skip
+    hog = WorkloadMatch("ml", labels=(("app", "hog"),))
+    none = WorkloadMatch("other", labels=(("app", "hog"),))
+    named = in_name_of(order, pods, [("q-none", none), ("q-hog", hog)])
+    assert named is not None
+    assert (named.quarantine, named.pods) == ("q-hog", ("pod-1",)), "nobody else's is ended"
+    assert in_name_of(order, pods, [("q-none", none)]) is None
+    assert in_name_of(order, [], [("q-hog", hog)]) is None
+    assert in_name_of(order, pods, []) is None
 
 
 def pod(**more: Any) -> dict[str, Any]:

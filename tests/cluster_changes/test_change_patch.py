@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cluster_changes.json_patches import PatchRefused, patched
 
-from seawall.cluster.changes.change_patch import ChangeOutcome, apply_patch, undo_patch
+from seawall.cluster.changes.change_patch import (
+    ChangeOutcome,
+    ChangePatch,
+    apply_patch,
+    undo_patch,
+)
 from seawall.cluster.changes.changeable_kinds import (
     CHANGEABLE_KINDS,
     NODE_SELECTOR,
@@ -17,6 +22,7 @@ from seawall.cluster.changes.changeable_kinds import (
     TOLERATIONS,
     changeable_kind,
 )
+from seawall.cluster.changes.changed_objects import changed_object
 from seawall.cluster.changes.object_change import (
     ChangeProblem,
     ObjectChange,
@@ -83,6 +89,26 @@ def test_a_suspended_job_says_who_and_is_put_back(spec: dict[str, Any]) -> None:
     plan = undo_patch(changed, object_address(changed))
     assert [one.outcome for one in plan.fields] == [ChangeOutcome.WRITTEN]
     assert patched(changed, plan.operations) == original
+
+
+def test_a_label_without_a_record_goes_and_one_with_a_bad_record_stays() -> None:
+    """Whoever claimed a pod to delete it was killed before it did."""
+    original = pod()
+    metadata = original["metadata"] | {"labels": {CHANGED_BY_LABEL: "q-1", "app": "x"}}
+    claimed = original | {"metadata": metadata}
+    target = object_address(claimed)
+    assert undo_patch(claimed, target, "q-2") == ChangePatch([], ())
+    for name in ("q-1", ""):
+        plan = undo_patch(claimed, target, name)
+        assert [(one.outcome, one.record) for one in plan.fields] == [(ChangeOutcome.WRITTEN, None)]
+        assert patched(claimed, plan.operations)["metadata"]["labels"] == {"app": "x"}
+    kind = changeable_kind("Pod")
+    assert kind is not None
+    found = changed_object(claimed, kind)
+    assert found is not None
+    assert found.quarantines == {"q-1"}
+    bad = with_record(original, "[]")
+    assert undo_patch(bad, target) == ChangePatch([], ()), "an empty record is one"
 
 
 def test_nothing_is_written_over_a_newer_version() -> None:

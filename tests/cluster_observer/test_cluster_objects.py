@@ -122,7 +122,7 @@ QUARANTINE = WorkloadQuarantineObject(
                 "/spec/suspend", False, True,
             ),
         ),
-        "ada@example.org", QuarantineCanary("hog-def", "gpu-3", AT + 70, "passed"),
+        "ada@example.org", QuarantineCanary("hog-def", "gpu-3", AT + 70, "passed", "u-1", BOOT),
         (QuarantinedPod("p-1", "gpu-3"), QuarantinedPod("p-2", "gpu-4")),
     ),
 )  # fmt: skip
@@ -146,7 +146,7 @@ POLICY = SeawallPolicyObject(
 )  # fmt: skip
 ORDER = RescueOrderObject(
     "gpu-1", BOOT, ("p-1", "p-2"), "ops@example.org", AT + 300, "silent for 60 s",
-    RescueStatus(RescueState.DONE, "killed", "5f2d0c1e-0001", 80 << 30, AT + 4),
+    RescueStatus(RescueState.DONE, "killed", "5f2d0c1e-0001", 80 << 30, AT + 4), "hog-1",
 )  # fmt: skip
 READERS = {
     "order": (ORDER, rescue_order_object),

@@ -8,7 +8,11 @@ from tests.cluster_pages.cluster_dumps import POLICY, START, dump, hog_deaths, j
 
 from seawall.cluster.objects.api_time import time_words
 from seawall.cluster.objects.policy_actions import PolicyActions, TrippedBrake
-from seawall.cluster.objects.quarantine_actions import ActorStatus, QuarantineAction
+from seawall.cluster.objects.quarantine_actions import (
+    ActorStatus,
+    QuarantineAction,
+    QuarantineCanary,
+)
 from seawall.cluster.objects.seawall_policy_object import SeawallPolicyObject
 from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, QuarantineState
 
@@ -26,16 +30,15 @@ def acted_dump(
     actions: Sequence[QuarantineAction] = (), *, state: QuarantineState = QuarantineState.ACTIVE,
     mode: QuarantineMode = QuarantineMode.SUSPEND, approved_by: str = "alice",
     policy: PolicyActions | None = None, brake: bool = False, has_actor: bool = True,
-    tripped: tuple[TrippedBrake, ...] = (),
+    tripped: tuple[TrippedBrake, ...] = (), canary: QuarantineCanary | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     deaths = hog_deaths()
     whole = dump(deaths, renewed_minutes=NOW_MINUTES, with_suspects=False)
     _, quarantines = judged(deaths, POLICY, START - 30 * 86400.0)
     for one in quarantines:
         if one.workload.name == "trainer":
-            one = replace(
-                one, state=state, mode=mode, actor_status=ActorStatus(tuple(actions), approved_by)
-            )
+            said = ActorStatus(tuple(actions), approved_by, canary)
+            one = replace(one, state=state, mode=mode, actor_status=said)
         whole["items"].append(one.document())
     own = SeawallPolicyObject(
         actions=policy or PolicyActions(dry_run=False), brake=brake, tripped=tripped

@@ -6,6 +6,7 @@ from tests.cluster_pages.quarantined_dumps import NOW, acted_dump, action
 
 from seawall.cluster.objects.action_levers import ActionApproval
 from seawall.cluster.objects.policy_actions import PolicyActions, TrippedBrake
+from seawall.cluster.objects.quarantine_actions import QuarantineCanary
 from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, QuarantineState
 from seawall.cluster.pages.cluster_html import (
     ClusterReportOrigin,
@@ -78,7 +79,7 @@ def test_what_gitops_put_back_is_said() -> None:
 
 
 @pytest.mark.parametrize(("kubernetes", "expected"), [
-    ((1, 37), "new pods of it run only on nodes whose guard enforces"),
+    ((1, 37), "new pods of it wait until one has run 10 min under a guard"),
     ((1, 34), "new pods of it are REFUSED unless they ask for such nodes themselves"),
     (None, "before Kubernetes 1.36 they are refused"),
 ])  # fmt: skip
@@ -87,6 +88,24 @@ def test_before_136_probation_is_a_denial(
 ) -> None:
     page = page_of(acted_dump(mode=QuarantineMode.PROBATION), kubernetes)
     assert expected in " ".join(page.outlook)
+
+
+@pytest.mark.parametrize(("canary", "expected"), [
+    (QuarantineCanary("t-1"), "which runs nowhere yet (it waits)"),
+    (QuarantineCanary("t-1", "gpu-9", NOW - 60), "t-1 on gpu-9 (it runs)"),
+    (QuarantineCanary("t-1", "gpu-9", NOW - 60), "wait until its canary has run 10 min: 10:25:"),
+    (QuarantineCanary("t-1", "gpu-9", NOW, "passed"), "run only on nodes whose guard enforces"),
+    (QuarantineCanary("t-1", "gpu-9", NOW, "killed"), "wait at a gate: its canary killed"),
+])  # fmt: skip
+def test_it_says_how_far_the_trial_is(canary: QuarantineCanary, expected: str) -> None:
+    page = page_of(acted_dump(mode=QuarantineMode.PROBATION, canary=canary))
+    assert expected in f"{page.done} {' '.join(page.outlook)}"
+
+
+def test_it_says_why_nobody_is_tried() -> None:
+    rows = (action("canary", "", result="refused", problem="unseen: no node is guarded"),)
+    words = " ".join(page_of(acted_dump(rows, mode=QuarantineMode.PROBATION)).outlook)
+    assert "none is tried: unseen: no node is guarded" in words
 
 
 def test_it_says_who_has_to_speak_and_what_holds_the_actor_back() -> None:

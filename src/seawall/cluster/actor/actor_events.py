@@ -4,12 +4,14 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from seawall.cluster.actor.family_view import ActorQuarantine
 from seawall.cluster.objects.api_group import (
     ACTOR_NAME,
     API_VERSION,
     CLUSTER_POLICY,
     WORKLOAD_QUARANTINE,
 )
+from seawall.cluster.objects.quarantine_actions import CanaryVerdict, QuarantineCanary
 from seawall.cluster.observer.observer_events import EventTarget, ObserverEvent
 
 _OWN_KINDS: Final = (WORKLOAD_QUARANTINE.kind, CLUSTER_POLICY.kind)
@@ -49,6 +51,20 @@ class ActorEvent:
 def quarantine_target(name: str, uid: str) -> EventTarget:
     """A quarantine, which belongs to no namespace."""
     return EventTarget(WORKLOAD_QUARANTINE.kind, name, uid)
+
+
+def canary_events(one: ActorQuarantine, canary: QuarantineCanary) -> list[ActorEvent]:
+    """On quarantine and pod: it is tried, it runs, or what became of it."""
+    where = f" on {canary.node}" if canary.node else ""
+    has_passed = canary.verdict == CanaryVerdict.PASSED.value
+    reason = "CanaryPassed" if has_passed else "CanaryFailed" if canary.verdict else "CanaryStarted"
+    runs = "runs" if canary.node else "is let through"
+    note = f"quarantine {one.name}: {canary.pod}{where}: {canary.verdict or runs}"
+    mark = f"{one.uid} {canary.uid} {canary.node} {canary.verdict}"
+    is_warning = reason == "CanaryFailed"
+    targets = [quarantine_target(one.name, one.uid),
+               EventTarget("Pod", canary.pod, canary.uid, one.namespace)]  # fmt: skip
+    return [ActorEvent(reason, target, note, mark, is_warning) for target in targets]
 
 
 def policy_target(name: str, uid: str) -> EventTarget:

@@ -13,7 +13,7 @@ from typing import Final
 
 from seawall.cluster.actor.action_brakes import ApiErrors, SilenceStorm
 from seawall.cluster.actor.action_log import with_undone
-from seawall.cluster.actor.actor_events import ActorEvent, policy_target
+from seawall.cluster.actor.actor_events import ActorEvent, canary_events, policy_target
 from seawall.cluster.actor.actor_metrics import ActorMetrics
 from seawall.cluster.actor.family_reader import FamilyReader
 from seawall.cluster.actor.family_view import (
@@ -39,6 +39,7 @@ from seawall.cluster.kube.kube_client import (
     KubeRefusal,
     LostLeadership,
     Object,
+    can_mutate,
     steady_seconds,
 )
 from seawall.cluster.kube.leader_lease import LeaderLease
@@ -54,9 +55,9 @@ from seawall.cluster.objects.api_group import (
     CustomKind,
     path_of,
 )
-from seawall.cluster.objects.object_fields import ObjectProblem
+from seawall.cluster.objects.object_fields import ObjectFields, ObjectProblem
 from seawall.cluster.objects.policy_actions import TrippedBrake
-from seawall.cluster.objects.quarantine_actions import ActorStatus
+from seawall.cluster.objects.quarantine_actions import ActorStatus, QuarantineCanary, actor_status
 from seawall.cluster.objects.seawall_policy_object import (
     SeawallPolicyObject,
     seawall_policy_object,
@@ -77,6 +78,7 @@ SWEEP_SECONDS: Final = 120.0
 UNDO_AGAIN_SECONDS: Final = 10.0
 """Where something was refused, or a kind could not be listed."""
 PODS_SECONDS: Final = 300.0
+MUTATES_SECONDS: Final = 600.0
 EVENTS_MOST: Final = 1024
 _GATING: Final = (QuarantineMode.GATE, QuarantineMode.SUSPEND, QuarantineMode.PROBATION)
 _LIVE: Final = (QuarantineState.ACTIVE, QuarantineState.CANARY)
@@ -125,6 +127,8 @@ class ClusterActor(ControllerLoop):
         self._activations: dict[str, float] = {}
         self._pods: int | None = None
         self._pods_at = self._sweep_at = self._undo_due = 0.0
+        self._mutates: bool | None = None
+        self._mutates_until = 0.0
         self._term = 0
         self._retry = WorkRetry()
 
@@ -312,17 +316,36 @@ class ClusterActor(ControllerLoop):
 
     def _view(self) -> ClusterView:
         now = self._client.server_seconds()
+        enforcing = self._node_levers.enforcing(self._nodes)
         return ClusterView(
             now_seconds=now,
             silent_nodes=frozenset(
                 name for name, row in self._nodes.items() if row.ready == "Unknown"
             ),
-            enforcing_nodes=self._node_levers.enforcing(self._nodes),
+            enforcing_nodes=enforcing, boots=self._boots(enforcing),
+            proved_pods=self._node_levers.proved(), mutates=self._can_mutate(),
             held_pods=sum(work.held for work in self._work.values()), pods=self._pods,
             activations=tuple(self._activations.values()), tripped=self._tripped_why,
             protected_namespaces=frozenset((*self._policy.protected_namespaces,
                                             self._own_namespace)),
         )  # fmt: skip
+
+    def _boots(self, enforcing: frozenset[str]) -> dict[str, str]:
+        canaries = (one.actor.canary for one in self._quarantines.values())
+        names = {canary.node for canary in canaries if canary is not None} | enforcing
+        return {name: self._nodes[name].boot_id for name in names if name in self._nodes}
+
+    def _can_mutate(self) -> bool | None:
+        """Whether the API server has policies that change pods; asked for where it counts."""
+        on_probation = any(
+            one.object.state in _LIVE and one.object.mode is QuarantineMode.PROBATION
+            for one in self._quarantines.values()
+        )
+        if on_probation and steady_seconds() >= self._mutates_until:
+            with contextlib.suppress(KubeRefusal):
+                self._mutates = can_mutate(self._client)
+            self._mutates_until = steady_seconds() + MUTATES_SECONDS
+        return self._mutates
 
     def _count_pods(self) -> None:
         """Of the whole cluster, without reading them."""
@@ -358,6 +381,10 @@ class ClusterActor(ControllerLoop):
             work.due = steady_seconds() + BUSY_SECONDS
             if not self._is_still(one):
                 return
+        if plan.canary != one.actor.canary and not plan.is_dry_run:
+            self._write_canary(one, plan.canary)  # before anything is done about it
+            plan, work.due = replace(plan, steps=()), 0.0
+            one = self._quarantines[name]
         done = self._executor.carry_out(one, plan)
         pods = pods_for_nodes(one, family, self._policy.actions)
         self._write_status(one, replace(done.status, pods=pods))
@@ -399,9 +426,20 @@ class ClusterActor(ControllerLoop):
         if done.problem is not None:
             raise done.problem
 
+    def _write_canary(self, one: ActorQuarantine, canary: QuarantineCanary | None) -> None:
+        """Who is tried, and what became of it; said on the quarantine and on the pod."""
+        self._write_status(one, replace(one.actor, canary=canary))
+        if self._quarantines[one.name].actor.canary == canary and canary is not None:
+            self._events += canary_events(one, canary)
+            if canary.verdict:
+                LOG.info("%s: canary %s: %s", one.name, canary.pod, canary.verdict)
+
     def _write_status(self, one: ActorQuarantine, status: ActorStatus) -> None:
         """Its part alone; whoever wrote in between is heard first."""
-        if (status.actions, status.pods) == (one.actor.actions, one.actor.pods):
+        before = one.actor
+        if (status.actions, status.pods, status.canary) == (
+            before.actions, before.pods, before.canary
+        ):  # fmt: skip
             return
         path = path_of(WORKLOAD_QUARANTINE, one.name, status=True)
         for _ in range(3):
@@ -409,8 +447,10 @@ class ClusterActor(ControllerLoop):
             metadata = document["metadata"]
             if metadata.get("uid") != one.uid:
                 return
+            if status.canary != before.canary and not _has_canary(document, before.canary):
+                return  # a person has asked for the next trial
             body = {"metadata": {"resourceVersion": metadata["resourceVersion"]},
-                    "status": written_status(status)}  # fmt: skip
+                    "status": written_status(status, before)}  # fmt: skip
             try:
                 answer = self._client.merge(path, body, manager=ACTOR_MANAGER)
             except KubeRefusal as problem:
@@ -517,6 +557,15 @@ class ClusterActor(ControllerLoop):
 def _is_convicted(one: ActorQuarantine) -> bool:
     status = one.object.status
     return status is not None and status.verdict is SuspicionState.CONVICTED
+
+
+def _has_canary(document: Object, canary: QuarantineCanary | None) -> bool:
+    """Whether the quarantine's status still says so, as the API gives it."""
+    try:
+        stands = actor_status(ObjectFields(document, "quarantine").fields("status"))
+    except ObjectProblem:
+        return False
+    return stands.canary == canary
 
 
 def _held(one: ActorQuarantine, family: WorkloadFamily) -> tuple[int, bool]:

@@ -8,10 +8,13 @@ from typing import Any, Final
 from seawall.cluster.changes.changeable_kinds import changeable_kind
 from seawall.cluster.changes.object_change import ChangeProblem, FieldRecord, field_records
 from seawall.cluster.kube.node_row import unix_seconds
+from seawall.cluster.objects.api_group import GUARD_LABEL
 from seawall.cluster.observer.pod_rows import OwnerReference, owner_of
 
 SYSTEM_PRIORITY_LEAST: Final = 2_000_000_000
 """From here on priorities are the system's own."""
+SIGKILL: Final = 9
+KILLED_EXIT: Final = 128 + SIGKILL
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _SOURCE: Final = "kubernetes.io/config.source"
 _TOLERATIONS_MOST: Final = 256
@@ -39,6 +42,10 @@ class FamilyPod:
     gates: tuple[str, ...]
     has_claims: bool
     """A volume that one node at a time may have, as far as the pod tells."""
+    is_killed: bool = False
+    """A container of it was ended by signal 9: by a guard, by the kernel, or by a limit."""
+    guard_wish: str = ""
+    """Which nodes its selector wants by our label; empty: any."""
     records: tuple[FieldRecord, ...] = ()
     """What Seawall changed on it."""
     record_problem: str = ""
@@ -75,8 +82,15 @@ def family_pod(pod: Mapping[str, Any]) -> FamilyPod:
             one.get("persistentVolumeClaim") or one.get("ephemeral")
             for one in _rows(spec, "volumes")
         ),
+        is_killed=any(map(_is_killed, _rows(status, "containerStatuses"))),
+        guard_wish=_text(_level(spec, "nodeSelector").get(GUARD_LABEL)),
         records=records, record_problem=record_problem,
     )  # fmt: skip
+
+
+def _is_killed(container: Mapping[str, Any]) -> bool:
+    ends = (_level(_level(container, name), "terminated") for name in ("state", "lastState"))
+    return any(end.get("exitCode") == KILLED_EXIT or end.get("signal") == SIGKILL for end in ends)
 
 
 def _records(pod: Mapping[str, Any]) -> tuple[tuple[FieldRecord, ...], str]:

@@ -83,6 +83,12 @@ class ClusterView:
     silent_nodes: frozenset[str] = frozenset()
     enforcing_nodes: frozenset[str] = frozenset()
     """Whose guard ends a culprit by itself."""
+    boots: Mapping[str, str] = field(default_factory=dict)
+    """Boot ids of nodes that enforce, or that a canary is on."""
+    proved_pods: frozenset[tuple[str, str]] = frozenset()
+    """Node and uid: of these the node's own guard has proved that they take its memory."""
+    mutates: bool | None = True
+    """The API server can make a new pod wait (MutatingAdmissionPolicy); None: it does not say."""
     held_pods: int = 0
     """By us, just now."""
     pods: int | None = None

@@ -19,6 +19,7 @@ from seawall.cluster.actor.lever_plan import ACTIVATE
 from seawall.cluster.actor.lever_steps import (
     DeleteStep,
     FieldStep,
+    GateStep,
     LeverPlan,
     LeverRefusal,
     LeverStep,
@@ -29,7 +30,7 @@ from seawall.cluster.actor.pod_hold import HoldStage, hold_stage
 from seawall.cluster.actor.quarantine_view import ACTIVATED_AT, MODE_AT
 from seawall.cluster.changes.change_patch import ChangeOutcome
 from seawall.cluster.changes.change_writer import ChangeWriter
-from seawall.cluster.changes.changeable_kinds import changeable_kind
+from seawall.cluster.changes.changeable_kinds import NODE_SELECTOR, changeable_kind
 from seawall.cluster.changes.object_change import ChangeProblem, ObjectAddress, ObjectChange
 from seawall.cluster.kube.kube_client import (
     KubeClient,
@@ -43,6 +44,8 @@ from seawall.cluster.objects.action_levers import ActionLever, ActionResult
 from seawall.cluster.objects.api_group import (
     ACTOR_MANAGER,
     CHANGED_BY_LABEL,
+    GUARD_ENFORCING,
+    GUARD_LABEL,
     WORKLOAD_QUARANTINE,
     path_of,
 )
@@ -57,10 +60,12 @@ LOG: Final = logging.getLogger("seawall.actor")
 _DONE: Final = {
     ActionLever.HOLD: "EvictionHeld", ActionLever.SUSPEND: "WorkloadSuspended",
     ActionLever.SCALE_TO_ZERO: "WorkloadSuspended", ActionLever.STOP_COPIES: "CopyStopped",
+    ActionLever.PROBATION: "ProbationStarted",
 }  # fmt: skip
 STEPS_MOST: Final = 10
 _WEBHOOK_FAILED: Final = 500
 """A webhook that cannot be asked: of this object, not of the API server."""
+_ObjectStep = FieldStep | DeleteStep | GateStep
 EventSink = Callable[[ActorEvent], None]
 
 
@@ -140,6 +145,8 @@ class LeverExecutor:
                 return self._write_state(one, step)
             if isinstance(step, DeleteStep):
                 return self._delete(one, step)
+            if isinstance(step, GateStep):
+                return self._open(one, step)
             return self._change(one, step)
         except KubeRefusal as problem:
             if problem.status in (404, 409):
@@ -153,9 +160,10 @@ class LeverExecutor:
     def _write_state(self, one: ActorQuarantine, step: StateStep) -> str:
         """One patch, so that state, mode and who made it so are never apart."""
         now = time_words(self._client.server_seconds())
-        marks = {MODE_AT: now}
-        if one.object.state is not step.state and step.state is QuarantineState.ACTIVE:
-            marks[ACTIVATED_AT] = now
+        is_begun = one.object.state in (QuarantineState.SUSPECTED, QuarantineState.PROPOSED)
+        marks = {ACTIVATED_AT: now} if is_begun and step.state is QuarantineState.ACTIVE else {}
+        if is_begun or one.object.mode is not step.mode:
+            marks[MODE_AT] = now
         spec = {"state": word_of(step.state)}
         if step.state is not QuarantineState.RELEASED:
             spec["mode"] = step.mode.value
@@ -175,6 +183,19 @@ class LeverExecutor:
         version = self._claim(path, document, one.name)
         self._client.delete(path, uid=step.uid, resource_version=version)
         return ""
+
+    def _open(self, one: ActorQuarantine, step: GateStep) -> str | None:
+        address = _place(step)
+        document = self._client.get(address.path)
+        pod = family_pod(document)
+        if pod.uid != step.uid or not pod.lives or not meets_pod(one.object.match, document):
+            return None
+        if pod.is_untouchable:
+            return pod.is_untouchable
+        result = self._writer.open_gate(address, to_guarded=True)
+        if result.outcome is ChangeOutcome.REFUSED:
+            return result.words or "refused"
+        return "" if result.outcome is ChangeOutcome.WRITTEN else None
 
     def _claim(self, path: str, document: Object, quarantine: str) -> str:
         """In whose name it is deleted stands on it before, for people and for our fences; its
@@ -299,7 +320,7 @@ class LeverExecutor:
         is_warning = reason not in ("QuarantineEnded", "DryRun")
         self._tell(ActorEvent(reason, target, note, f"{one.uid} {mark}", is_warning))
 
-    def _tell_target(self, step: FieldStep | DeleteStep, reason: str, note: str, mark: str) -> None:
+    def _tell_target(self, step: _ObjectStep, reason: str, note: str, mark: str) -> None:
         place = _place(step)
         target = EventTarget(place.kind.kind, place.name, place.uid, place.namespace)
         self._tell(ActorEvent(reason, target, note, mark, api_version=place.kind.api_version))
@@ -321,6 +342,8 @@ class LeverExecutor:
         after: Any = None
         if isinstance(step, FieldStep):
             path, before, after = step.path, step.before, step.after
+        if isinstance(step, GateStep):
+            path, after = f"{NODE_SELECTOR}{GUARD_LABEL.replace('/', '~1')}", GUARD_ENFORCING
         return QuarantineAction(
             lever=step.lever.value, kind=place.kind.kind, namespace=place.namespace,
             name=place.name, uid=place.uid, at_seconds=now, result=result.value, path=path,
@@ -334,12 +357,17 @@ def hold_stage_of(step: FieldStep) -> HoldStage:
     return hold_stage(step.after) if is_hold else HoldStage.NONE
 
 
-def written_status(status: ActorStatus) -> dict[str, Any]:
-    """The actor's part alone, as a merge patch wants it."""
-    return {
+def written_status(status: ActorStatus, before: ActorStatus) -> dict[str, Any]:
+    """The actor's part alone, as a merge patch wants it; a canary only where it is another one
+    than before, for people take it away.
+    """
+    written: dict[str, Any] = {
         "actions": [one.document() for one in status.actions],
         "pods": [one.document() for one in status.pods],
     }
+    if status.canary != before.canary:
+        written["canary"] = None if status.canary is None else status.canary.document()
+    return written
 
 
 def _lever(step: LeverStep) -> str:
@@ -348,13 +376,13 @@ def _lever(step: LeverStep) -> str:
     return step.lever.value
 
 
-def _place(step: FieldStep | DeleteStep) -> ObjectAddress:
+def _place(step: _ObjectStep) -> ObjectAddress:
     if isinstance(step, FieldStep):
         return step.target
     return _pod_address(step.namespace, step.name, step.uid)
 
 
-def _uid(step: FieldStep | DeleteStep) -> str:
+def _uid(step: _ObjectStep) -> str:
     return _place(step).uid
 
 

@@ -8,6 +8,7 @@ further evidence; protected namespaces, the policy's switches and the brakes hol
 from collections.abc import Iterable
 from typing import Final
 
+from seawall.cluster.actor.canary_trial import FAILED, CanaryTrial
 from seawall.cluster.actor.family_pods import FamilyPod
 from seawall.cluster.actor.family_view import (
     ActorQuarantine,
@@ -40,7 +41,6 @@ from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, Q
 
 ACTIVATE: Final = "activate"
 """The word of a quarantine's actions for its own change of state or mode."""
-CANARY: Final = "canary"
 STOP_APART_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 5.0
 """Until an admission policy has heard of a quarantine for certain."""
@@ -94,13 +94,14 @@ class LeverPlanner:
         # nothing is done about it.
         is_live = one.object.state not in _OWN_STATES
         self._is_approved = bool(one.actor.approved_by) and is_live
+        self._canary = one.actor.canary
         self._refusals: list[LeverRefusal] = []
 
     def plan(self) -> LeverPlan:
         """Steps and refusals.  In a dry run the levers are planned as if it were active already."""
         state, mode = self._one.object.state, self._one.object.mode
         if state is QuarantineState.RELEASED or self._one.is_over(self._cluster.now_seconds):
-            return LeverPlan()
+            return LeverPlan(canary=self._canary)
         if self._one.namespace in self._cluster.protected_namespaces:
             self._refuse(ACTIVATE, RefusalReason.PROTECTED, "its namespace is protected")
             return self._answer([])
@@ -133,7 +134,12 @@ class LeverPlanner:
     def _state_step(self) -> StateStep | None:
         """To make it active, or to do more about one that is so by the actor or by approval."""
         state, mode = self._one.object.state, self._one.object.mode
-        if state in (QuarantineState.CANARY, QuarantineState.SUSPECTED):
+        if mode is QuarantineMode.PROBATION and state not in _OWN_STATES:
+            return None  # a person's choice; what becomes of it the trial says
+        if state is QuarantineState.CANARY:
+            words = f"mode {mode.value}: no pod is let through any more"
+            return StateStep(QuarantineState.ACTIVE, mode, words)
+        if state is QuarantineState.SUSPECTED:
             return None
         if state is QuarantineState.ACTIVE and (
             self._one.activated_seconds is None or self._is_approved
@@ -153,10 +159,13 @@ class LeverPlanner:
 
     def _wanted_mode(self) -> QuarantineMode:
         """The mildest that stops it."""
-        levers = self._levers
-        hold = QuarantineMode.HOLD if ActionLever.HOLD in levers else QuarantineMode.TELL
         if not self._is_convicted and not self._is_approved:
             return QuarantineMode.TELL
+        return self._stopping_mode()
+
+    def _stopping_mode(self) -> QuarantineMode:
+        levers = self._levers
+        hold = QuarantineMode.HOLD if ActionLever.HOLD in levers else QuarantineMode.TELL
         if self._has_switch():
             if not self._is_wide():
                 return QuarantineMode.SUSPEND
@@ -225,10 +234,8 @@ class LeverPlanner:
         steps: list[LeverStep] = []
         if mode is QuarantineMode.TELL:
             return steps
-        if self._one.object.state is QuarantineState.CANARY:
-            self._refuse(CANARY, RefusalReason.NOT_BUILT, "the canary is not built: as in Active")
         if mode is QuarantineMode.PROBATION:
-            self._look_at_probation()
+            steps += self._tried()
         if mode is QuarantineMode.GATE and ActionLever.GATE not in self._levers:
             self._refuse(ActionLever.GATE.value, RefusalReason.LEVER_OFF, "it is switched off here")
         steps += self._holds()
@@ -238,14 +245,16 @@ class LeverPlanner:
             steps += self._deletions(mode)
         return steps
 
-    def _look_at_probation(self) -> None:
-        """New pods wait until a node is known whose guard enforces; that is said."""
-        lever = ActionLever.PROBATION
-        if lever not in self._levers:
-            self._refuse(lever.value, RefusalReason.LEVER_OFF, "it is switched off here")
-        elif not self._cluster.enforcing_nodes:
-            words = "of no node it is known that its guard enforces: new pods wait"
-            self._refuse(lever.value, RefusalReason.UNSEEN, words)
+    def _tried(self) -> list[LeverStep]:
+        turn = self._trial().turn()
+        self._canary = turn.canary
+        self._refusals += turn.refusals
+        return list(turn.steps)
+
+    def _trial(self) -> CanaryTrial:
+        verdict = "" if self._one.actor.canary is None else self._one.actor.canary.verdict
+        next_mode = self._stopping_mode() if verdict in FAILED else QuarantineMode.TELL
+        return CanaryTrial(self._one, self._family, self._cluster, self._wishes, next_mode)
 
     def _holds(self) -> list[LeverStep]:
         """Of pods on silent nodes, as many as may be."""
@@ -348,6 +357,8 @@ class LeverPlanner:
         if now - last < STOP_APART_SECONDS:
             return []
         ordered = sorted(living, key=lambda pod: (pod.made_seconds, pod.uid))
+        if mode is QuarantineMode.PROBATION:
+            ordered = ordered[: len(ordered) - self._trial().spared(len(ordered))]
         chosen = [pod for pod in ordered if self._may_touch(pod, lever)]
         most = DRY_DELETES_MOST if self._wishes.dry_run else 1
         return [
@@ -427,8 +438,12 @@ class LeverPlanner:
                 lever = ACTIVATE if isinstance(one, StateStep) else one.lever.value
                 self._refuse(lever, RefusalReason.BRAKE, f"{name}: {why}")
             steps = []
+            if self._one.actor.canary is None:
+                self._canary = None  # nobody is chosen; what became of one is written down
         refusals = tuple(dict.fromkeys(self._refusals))
-        return LeverPlan(finishing, tuple(steps), refusals, self._wishes.dry_run)
+        return LeverPlan(
+            finishing, tuple(steps), refusals, self._wishes.dry_run, self._canary
+        )  # fmt: skip
 
     def _refuse(self, lever: str, reason: RefusalReason, words: str) -> None:
         self._refusals.append(LeverRefusal(lever, reason, words))

@@ -7,6 +7,7 @@ from typing import Any
 
 from seawall.cluster.changes.object_change import ObjectAddress
 from seawall.cluster.objects.action_levers import ActionLever
+from seawall.cluster.objects.quarantine_actions import QuarantineCanary
 from seawall.cluster.objects.workload_quarantine_object import QuarantineMode, QuarantineState
 
 
@@ -16,7 +17,7 @@ class RefusalReason(Enum):
     APPROVAL = "approval"
     OBSERVE = "observe"
     LEVER_OFF = "lever off"
-    NOT_BUILT = "not built"
+    NO_CANARY = "no canary"
     PROTECTED = "protected"
     NODES = "nodes"
     HOUR = "quarantines per hour"
@@ -64,7 +65,18 @@ class DeleteStep:
     why: str
 
 
-LeverStep = StateStep | FieldStep | DeleteStep
+@dataclass(frozen=True, slots=True)
+class GateStep:
+    """A pod that waits is let go, onto guarded nodes alone; there is no way back."""
+
+    lever: ActionLever
+    namespace: str
+    name: str
+    uid: str
+    why: str
+
+
+LeverStep = StateStep | FieldStep | DeleteStep | GateStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +102,5 @@ class LeverPlan:
     steps: tuple[LeverStep, ...] = ()
     refusals: tuple[LeverRefusal, ...] = ()
     is_dry_run: bool = False
+    canary: QuarantineCanary | None = None
+    """As it is to stand in the status; another one than stands there is written before any step."""

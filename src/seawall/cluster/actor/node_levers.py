@@ -14,7 +14,7 @@ from seawall.cluster.actor.family_pods import FamilyPod
 from seawall.cluster.actor.family_view import ActorQuarantine, ClusterView
 from seawall.cluster.actor.guarded_nodes import GuardLabels, enforcing_nodes
 from seawall.cluster.actor.innocent_moves import MOVES_PER_MINUTE, SILENT_SECONDS, innocents
-from seawall.cluster.actor.node_rescue import rescue_orders
+from seawall.cluster.actor.node_rescue import in_name_of, rescue_orders
 from seawall.cluster.kube.kube_client import KubeClient, KubeRefusal, Object, steady_seconds
 from seawall.cluster.kube.list_watch import ObjectEvent, ObjectEventKind
 from seawall.cluster.kube.node_row import NodeRow, unix_seconds
@@ -34,6 +34,8 @@ from seawall.cluster.observer.observer_events import EventTarget
 LOG: Final = logging.getLogger("seawall.actor")
 ORDER_AGAIN_SECONDS: Final = 120.0
 """Before a node that still is silent is ordered once more."""
+CLAIM_SECONDS: Final = 2.0
+"""Between two looks for the quarantine of a silent node's pods."""
 MOVE_ROUND_SECONDS: Final = 15.0
 PODS_PAGE: Final = 250
 
@@ -48,6 +50,7 @@ class NodeLevers:
         self._labels = GuardLabels(client, metrics)
         self._reports: dict[str, tuple[NodeReportObject, float]] = {}
         self._ordered: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
         self._looked: dict[str, float] = {}
         self._moved: deque[float] = deque()
         self._dry: set[str] = set()
@@ -74,6 +77,13 @@ class NodeLevers:
         """Nodes whose guard ends a culprit by itself, as far as known."""
         return enforcing_nodes(rows, [report for report, _ in self._reports.values()])
 
+    def proved(self) -> frozenset[tuple[str, str]]:
+        """Node and pod uid, of pods whose node's own guard has proved them."""
+        return frozenset(
+            (report.node, one.pod_uid) for report, _ in self._reports.values()
+            for one in (report.distress.culprits if report.distress else ()) if one.is_proved
+        )  # fmt: skip
+
     def act(
         self, rows: Mapping[str, NodeRow], quarantines: Iterable[ActorQuarantine],
         actions: PolicyActions, view: ClusterView,
@@ -86,15 +96,16 @@ class NodeLevers:
         if view.tripped:
             return
         if ActionLever.RESCUE in levers:
-            self._order(rows, actions, view)
+            self._order(rows, list(quarantines), actions, view)
         if ActionLever.MOVE_INNOCENTS in levers:
             self._move(rows, list(quarantines), actions, view)
 
     # --- orders --------------------------------------------------------------------------
 
     def _order(
-        self, rows: Mapping[str, NodeRow], actions: PolicyActions, view: ClusterView
-    ) -> None:
+        self, rows: Mapping[str, NodeRow], quarantines: list[ActorQuarantine],
+        actions: PolicyActions, view: ClusterView,
+    ) -> None:  # fmt: skip
         protected = view.protected_namespaces
         orders = rescue_orders(
             rows, self._reports.values(), actions, view.now_seconds, protected.__contains__
@@ -103,16 +114,42 @@ class NodeLevers:
             last = self._ordered.get(order.boot_id)
             if last is not None and view.now_seconds - last < ORDER_AGAIN_SECONDS:
                 continue
+            claimed = self._claimed(order, quarantines, view)
+            if claimed is None:
+                continue  # the observer has not named it yet, or a person has released it
+            order = claimed
             self._ordered[order.boot_id] = view.now_seconds
+            if not actions.dry_run:
+                if not self._clear(order.node, view.now_seconds):
+                    continue
+                if not self._create(order):
+                    del self._ordered[order.boot_id]  # its fence hears of a quarantine after us
+                    continue
             self._say_of_node(order, actions)
-            if not actions.dry_run and self._clear(order.node, view.now_seconds):
-                self._create(order)
+
+    def _claimed(
+        self, order: RescueOrderObject, quarantines: list[ActorQuarantine], view: ClusterView
+    ) -> RescueOrderObject | None:
+        """In the name of a quarantine that stands; its fence wants one."""
+        if steady_seconds() - self._asked.get(order.boot_id, -1e9) < CLAIM_SECONDS:
+            return None
+        self._asked[order.boot_id] = steady_seconds()
+        open_ones = (one for one in quarantines if not one.is_over(view.now_seconds))
+        standing = [(one.name, one.object.match) for one in open_ones
+                    if one.object.state is not QuarantineState.RELEASED]  # fmt: skip
+        if not standing:
+            return None
+        pods = self._client.items(
+            "/api/v1/pods", {"fieldSelector": f"spec.nodeName={order.node}"}, limit=PODS_PAGE
+        )
+        return in_name_of(order, pods, standing)
 
     def _say_of_node(self, order: RescueOrderObject, actions: PolicyActions) -> None:
         lever, result = ActionLever.RESCUE.value, "dry-run" if actions.dry_run else "done"
         self._metrics.count(lever, result, is_dry_run=actions.dry_run)
         words = "dry run, nothing was written: " if actions.dry_run else ""
-        note = f"{words}its guard is asked to end {', '.join(order.pods)}: {order.reason}"
+        note = f"{words}its guard is asked to end {', '.join(order.pods)}, in the name of "
+        note += f"{order.quarantine}: {order.reason}"
         LOG.info("%s: %s", order.node, note)
         target = EventTarget("Node", order.node)
         self._tell(ActorEvent("RescueOrdered", target, note, f"{order.boot_id} {result}"))
@@ -135,7 +172,7 @@ class NodeLevers:
         self._client.delete(path, uid=str(document["metadata"].get("uid") or ""))
         return True
 
-    def _create(self, order: RescueOrderObject) -> None:
+    def _create(self, order: RescueOrderObject) -> bool:
         body = {name: value for name, value in order.document().items() if name != "status"}
         try:
             self._client.create(path_of(RESCUE_ORDER), body)
@@ -144,6 +181,8 @@ class NodeLevers:
                 raise
             LOG.warning("order to %s: %s", order.node, problem)
             self._metrics.refusals.labels("refused by the API").inc()
+            return False
+        return True
 
     # --- innocents -----------------------------------------------------------------------
 

@@ -5,10 +5,12 @@ The order is no evidence: the guard judges by itself whether whom it names goes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from seawall.cluster.kube.node_row import NodeRow
 from seawall.cluster.objects.action_levers import ActionApproval, ActionLever
+from seawall.cluster.objects.match_objects import meets_pod
 from seawall.cluster.objects.node_report_object import NodeReportObject
 from seawall.cluster.objects.policy_actions import PolicyActions
 from seawall.cluster.objects.rescue_order_object import (
@@ -16,12 +18,31 @@ from seawall.cluster.objects.rescue_order_object import (
     PODS_MOST,
     RescueOrderObject,
 )
+from seawall.cluster.objects.workload_quarantine_object import WorkloadMatch
 
 SILENT_SECONDS: Final = 5.0
 """A node that speaks again at once needs nothing."""
 REPORT_SECONDS: Final = 120.0
 """An agent that has said nothing for so long hears no order."""
 REQUESTED_BY: Final = "seawall-actor"
+
+
+def in_name_of(
+    order: RescueOrderObject, pods: Iterable[Mapping[str, Any]],
+    standing: Iterable[tuple[str, WorkloadMatch]],
+) -> RescueOrderObject | None:  # fmt: skip
+    """The order in the name of the first quarantine that means any of its pods, for those alone;
+    None: there is none.
+
+    pods:      of the API, as many of those that it names as there are
+    standing:  quarantines by name that are neither released nor over
+    """
+    known = [pod for pod in pods if _uid(pod) in order.pods]
+    for name, match in standing:
+        named = tuple(_uid(pod) for pod in known if meets_pod(match, pod))
+        if named:
+            return replace(order, pods=named, quarantine=name)
+    return None
 
 
 def rescue_orders(
@@ -58,3 +79,8 @@ def rescue_orders(
                 reason="the node is silent, and its guard has proved who took its memory",
             ))  # fmt: skip
     return orders
+
+
+def _uid(pod: Mapping[str, Any]) -> str:
+    metadata = pod.get("metadata")
+    return str(metadata.get("uid") or "") if isinstance(metadata, Mapping) else ""

@@ -73,7 +73,7 @@ class QuarantineUndo:
         """Of these all that was changed in the name of none of ``standing``.  KubeProblem."""
         undone: list[UndoneField] = []
         for one in objects:
-            names = {record.quarantine for record in one.records} - set(standing)
+            names = frozenset() if one.problem else one.quarantines - set(standing)
             for name in sorted(names):
                 for change in self._writer.undo(one.address, name):
                     undone.append(UndoneField(one.address, change))

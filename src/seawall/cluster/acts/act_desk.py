@@ -6,7 +6,7 @@ it would refuse, it refuses.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from seawall.cluster.acts.act_events import ActEvent
@@ -47,6 +47,8 @@ class ActDesk:
         self.now_seconds = client.server_seconds()
         self.writer = ChangeWriter(client, MANAGER, is_dry_run=is_dry_run)
         self.steps: list[ActStep] = []
+        self.follow: Callable[[ActStep], None] | None = None
+        """Is told of each step as soon as it is made."""
         self.unseen: list[NotSeen] = []
         self._is_broken_off = False
 
@@ -172,9 +174,12 @@ class ActDesk:
     def _add(self, step: "_Step", result: StepResult, words: str, path: str = "",
              before: Any = None, after: Any = None) -> None:  # fmt: skip
         what, kind, namespace, name = step
-        self.steps.append(ActStep(
-            what, kind, namespace, name, path, _json(before), _json(after), result, words,
-        ))  # fmt: skip
+        made = ActStep(
+            what, kind, namespace, name, path, _json(before), _json(after), result, words
+        )
+        self.steps.append(made)
+        if self.follow is not None:
+            self.follow(made)
 
 
 def short(problem: object) -> str:

@@ -31,6 +31,8 @@ from seawall.words import counted
 
 WAIT_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 2.0
+_REST_SHARE: Final = 4.0
+"""Of the time that a look takes: all reports of a large cluster are some tens of megabytes."""
 _CLOCK_SECONDS: Final = 2.0
 """A node's clock may be behind the API server's by so much."""
 _REASON_ANNOTATION: Final = f"{GROUP}/brake-reason"
@@ -100,12 +102,14 @@ def _wait(desk: ActDesk, seconds: float, is_already: bool) -> tuple[BrakeAnswer,
     since = 0.0 if is_already else desk.now_seconds - _CLOCK_SECONDS
     until = time.monotonic() + seconds
     while True:
+        began = time.monotonic()
         nodes, reports = _nodes(desk), _reports(desk)
         answers = guard_answers(nodes, reports, since)
         is_over = time.monotonic() >= until or desk.unseen
         if is_over or all(one.state == "observes" for one in answers):
             return answers
-        time.sleep(_LOOK_SECONDS)
+        pause = max(_LOOK_SECONDS, _REST_SHARE * (time.monotonic() - began))
+        time.sleep(max(0.0, min(pause, until - time.monotonic())))
 
 
 def guard_answers(

@@ -35,7 +35,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
 )
 from seawall.cluster.pages.cluster_act_page import ActName, ClusterActPage
 from seawall.cluster.pages.cluster_words import clock
-from seawall.cluster.pages.quarantine_words import admission_words
+from seawall.cluster.pages.quarantine_words import GATES_SINCE, admission_words
 from seawall.findings.blindness import NotSeen
 from seawall.problems import UsageProblem
 from seawall.words import counted, duration, first
@@ -125,8 +125,6 @@ def approve(
         return _page(desk, "approve", one.name, headline, outlook, is_blocked=True)
     by = desk.person()
     changes = {"state": word_of(QuarantineState.ACTIVE), "mode": wanted.value}
-    if one.state is QuarantineState.CANARY:
-        del changes["state"]
     uid = _activate(desk, one, changes, by)
     if uid is not None:
         note = f"approved by {by or 'a person'}: mode {wanted.value}; {one.reason}"
@@ -196,7 +194,9 @@ def _activate(desk: ActDesk, one: WorkloadQuarantineObject, changes: Object, by:
     """Its uid; None: refused.  Who approved it is written first: then nobody acts without that."""
     path = path_of(WORKLOAD_QUARANTINE, one.name)
     document = desk.client.get(path)
-    status = {"status": {"approvedBy": by}}
+    status: Object = {"status": {"approvedBy": by}}
+    if changes.get("mode") == QuarantineMode.PROBATION.value:
+        status["status"]["canary"] = None  # a person's word is what another trial wants
     status_path = path_of(WORKLOAD_QUARANTINE, one.name, status=True)
     if not desk.merge(status_path, _KIND, one.name, status, before=document):
         return None
@@ -305,7 +305,11 @@ class _Outlook:
         if lever is not None and lever not in self._levers:
             yield f"not {mode.value}: this lever is switched off in the policy"
             return
-        yield from admission_words(mode, server_version(self._desk.client))
+        version = server_version(self._desk.client)
+        yield from admission_words(mode, version)
+        if mode is QuarantineMode.PROBATION and version is not None and version >= GATES_SINCE:
+            seconds = self._policy.actions.canary_seconds
+            yield f"one of them is tried first, for {duration(seconds)}; the others wait"
         if mode is QuarantineMode.SUSPEND:
             yield self._switch_words()
 

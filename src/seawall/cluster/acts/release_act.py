@@ -125,7 +125,9 @@ class _Undoing:
             self._desk.undone(target, [refused])
             return
         fields = self._desk.writer.undo(target, self._name)
-        if not fields:  # the actor sees the end of a quarantine as soon as we do
+        if (
+            not fields and changed.records
+        ):  # the actor sees the end of a quarantine as soon as we do
             words = "put back meanwhile, by the actor or somebody else"
             mine = (each for each in changed.records if self._name in ("", each.quarantine))
             fields = tuple(FieldChange(ChangeOutcome.AS_WANTED, each, words) for each in mine)

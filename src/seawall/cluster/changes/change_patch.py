@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from seawall.cluster.changes.changeable_kinds import GATES, same_value
+from seawall.cluster.changes.changeable_kinds import GATES, NODE_SELECTOR, same_value
 from seawall.cluster.changes.object_change import (
     ChangeProblem,
     FieldRecord,
@@ -22,10 +22,14 @@ from seawall.cluster.changes.object_change import (
 from seawall.cluster.objects.api_group import (
     CHANGED_BY_LABEL,
     CHANGES_ANNOTATION,
+    GUARD_ENFORCING,
+    GUARD_LABEL,
     QUARANTINE_GATE,
 )
 
 Operation = dict[str, Any]
+_LABEL_PATH: Final = f"/metadata/labels/{CHANGED_BY_LABEL.replace('/', '~1')}"
+_CHANGES_PATH: Final = f"/metadata/annotations/{CHANGES_ANNOTATION.replace('/', '~1')}"
 
 
 class ChangeOutcome(Enum):
@@ -121,7 +125,7 @@ def undo_patch(
         records.remove(record)
         fields.append(FieldChange(outcome, record, words))
     if not fields:
-        return ChangePatch([], ())
+        return _label_patch(document, quarantine)
     changed = [
         operation
         for path, value in values.items()
@@ -132,9 +136,31 @@ def undo_patch(
     )
 
 
-def gate_patch(document: Mapping[str, Any], target: ObjectAddress) -> ChangePatch:
-    """To let a pod go that waits for the end of a quarantine.  Nothing is written down: the API
-    lets nobody add a gate to a pod that exists, so there is no way back.
+def _label_patch(document: Mapping[str, Any], quarantine: str) -> ChangePatch:
+    """Takes a label away that stands there without a record: who set it was killed before it did
+    what it had claimed, a deletion say.  ``quarantine``: of that one alone; empty: of any.
+    """
+    label = label_of(document)
+    has_record = value_at(document, _CHANGES_PATH) is not None
+    if not label or has_record or quarantine not in ("", label):
+        return ChangePatch([], ())
+    words = f"it was named by {label}, and nothing of it was changed"
+    operations = [*_tests(document), {"op": "remove", "path": _LABEL_PATH}]
+    return ChangePatch(operations, (FieldChange(ChangeOutcome.WRITTEN, None, words),))
+
+
+def label_of(document: Mapping[str, Any]) -> str:
+    """The quarantine that our label names; empty: none."""
+    label = value_at(document, _LABEL_PATH)
+    return label if isinstance(label, str) else ""
+
+
+def gate_patch(
+    document: Mapping[str, Any], target: ObjectAddress, *, to_guarded: bool = False
+) -> ChangePatch:
+    """To let a pod go that waits for the end of a quarantine; ``to_guarded``: onto nodes whose
+    guard enforces, in the same patch.  Nothing is written down: the API lets nobody add a gate to a
+    pod that exists, nor take a node selector away, so there is no way back.
     """
     if _metadata(document).get("uid") != target.uid:
         return _nothing(ChangeOutcome.GONE, "another object has its name by now")
@@ -144,6 +170,12 @@ def gate_patch(document: Mapping[str, Any], target: ObjectAddress) -> ChangePatc
         return _nothing(ChangeOutcome.AS_WANTED, "it does not wait any more")
     record = FieldRecord("", GATES, rest or None, gates, 0.0, target.uid)
     operations = [*_tests(document), *_value_operations(document, GATES, gates, rest or None)]
+    selector = NODE_SELECTOR + GUARD_LABEL.replace("/", "~1")
+    stands = value_at(document, selector)
+    if to_guarded and stands != GUARD_ENFORCING:
+        if stands is not None:
+            return _nothing(ChangeOutcome.REFUSED, f"it asks for nodes {GUARD_LABEL}={stands}")
+        operations += _value_operations(document, selector, None, GUARD_ENFORCING)
     return ChangePatch(operations, (FieldChange(ChangeOutcome.WRITTEN, record),))
 
 

@@ -66,9 +66,13 @@ class ChangeWriter:
         """
         return self._write(target, lambda document: undo_patch(document, target, quarantine))
 
-    def open_gate(self, target: ObjectAddress) -> FieldChange:
-        """Let a pod go that waits for the end of a quarantine; there is no way back."""
-        return self._write(target, lambda document: gate_patch(document, target))[0]
+    def open_gate(self, target: ObjectAddress, *, to_guarded: bool = False) -> FieldChange:
+        """Let a pod go that waits for the end of a quarantine, or onto guarded nodes while it
+        lasts; there is no way back.
+        """
+        return self._write(
+            target, lambda document: gate_patch(document, target, to_guarded=to_guarded)
+        )[0]
 
     def _write(self, target: ObjectAddress, plan: "_Plan") -> tuple[FieldChange, ...]:
         version: object = None

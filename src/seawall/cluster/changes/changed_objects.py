@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
+from seawall.cluster.changes.change_patch import label_of
 from seawall.cluster.changes.changeable_kinds import (
     CHANGEABLE_KINDS,
     ChangeableKind,
@@ -42,6 +43,14 @@ class ChangedObject(NamedTuple):
     """Oldest first."""
     problem: str = ""
     """Why its record cannot be believed: nothing of it is undone."""
+    label: str = ""
+    """The quarantine that its label names."""
+
+    @property
+    def quarantines(self) -> frozenset[str]:
+        """In whose names it was changed, or was to be."""
+        names = frozenset(record.quarantine for record in self.records)
+        return names or frozenset({self.label} - {""})
 
 
 class ChangeSearch(NamedTuple):
@@ -69,8 +78,7 @@ def changed_objects(client: ListRequests, quarantine: str = "") -> ChangeSearch:
         objects += [
             one
             for one in found
-            if one is not None
-            and (not quarantine or one.problem or quarantine in {x.quarantine for x in one.records})
+            if one is not None and (not quarantine or one.problem or quarantine in one.quarantines)
         ]
     return ChangeSearch(tuple(objects), tuple(unseen))
 
@@ -82,7 +90,7 @@ def changed_object(document: Object, kind: ChangeableKind) -> ChangedObject | No
     except ChangeProblem:
         return None
     try:
-        return ChangedObject(address, field_records(document, kind))
+        return ChangedObject(address, field_records(document, kind), "", label_of(document))
     except ChangeProblem as problem:
         return ChangedObject(address, (), str(problem))
 

@@ -31,6 +31,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 Object = dict[str, Any]
 Query = Mapping[str, str | int | bool]
 
+ADMISSION_PATH: Final = "/apis/admissionregistration.k8s.io"
 ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 DEADLINE_SECONDS: Final = 30.0
 DELAY_MOST_SECONDS: Final = 30.0
@@ -528,6 +529,19 @@ def server_version(client: KubeClient) -> tuple[int, int] | None:
         return int(answer["major"]), int(minor)
     except (KubeProblem, KeyError, ValueError):
         return None
+
+
+def can_mutate(client: KubeClient) -> bool:
+    """Whether it serves MutatingAdmissionPolicy, in a version that the chart installs.
+    KubeProblem.
+    """
+    answer = client.get(ADMISSION_PATH)
+    versions = {str(one.get("version")) for one in answer.get("versions") or ()}
+    return any(
+        one.get("name") == "mutatingadmissionpolicies"
+        for version in sorted(versions & {"v1", "v1beta1"})
+        for one in client.get(f"{ADMISSION_PATH}/{version}").get("resources") or ()
+    )
 
 
 def resource_of(path: str) -> str:

@@ -24,6 +24,9 @@ from seawall.cluster.objects.object_fields import (
 NAMESPACES_MOST: Final = 256
 BRAKES_MOST: Final = 32
 _COUNT_MOST: Final = 1_000_000
+CANARY_SECONDS: Final = 600.0
+_CANARY_LEAST: Final = 10.0
+_CANARY_MOST: Final = 86400.0
 _VIEW_AGE_LEAST: Final = 5.0
 _VIEW_AGE_MOST: Final = 600.0
 
@@ -81,6 +84,8 @@ class PolicyActions:
     levers: frozenset[ActionLever] = LEVERS_BY_DEFAULT
     namespaces: tuple[NamespaceActions, ...] = ()
     brakes: ActionBrakes = field(default=ActionBrakes())
+    canary_seconds: float = CANARY_SECONDS
+    """So long the first pod on probation runs before others of its family may."""
 
     def approval_in(self, namespace: str) -> ActionApproval:
         """Who decides there."""
@@ -108,7 +113,7 @@ class PolicyActions:
                 })
                 for one in self.namespaces
             ],
-            "brakes": self.brakes.document(),
+            "brakes": self.brakes.document(), "canarySeconds": self.canary_seconds,
         }  # fmt: skip
 
     def _namespace(self, name: str) -> NamespaceActions | None:
@@ -150,6 +155,8 @@ def policy_actions(fields: ObjectFields | None) -> PolicyActions:
         frozenset(one for one in ActionLever if own.get(one, one in default.levers)),
         namespaces,
         _brakes(fields.fields("brakes")),
+        fields.number_between("canarySeconds", _CANARY_LEAST, _CANARY_MOST)
+        or default.canary_seconds,
     )
 
 

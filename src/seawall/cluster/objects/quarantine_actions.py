@@ -2,6 +2,7 @@
 """What was done in the name of a quarantine: the part of its status that is not the observer's."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 from seawall.cluster.objects.api_time import time_words
@@ -53,6 +54,18 @@ class QuarantineAction:
         })  # fmt: skip
 
 
+class CanaryVerdict(Enum):
+    """How the trial of a canary ended; readers take other words too, those of a later version."""
+
+    PASSED = "passed"
+    """It ran its time, or to its own end: the family goes to guarded nodes."""
+    KILLED = "killed"
+    """A guard, the kernel or a limit had to end it."""
+    NODE_DIED = "node died"
+    ENDED = "ended"
+    """It was taken away, or failed by itself, before anything was seen."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuarantineCanary:
     """The one pod that is let through, to see whether its node lives."""
@@ -61,14 +74,19 @@ class QuarantineCanary:
     node: str = ""
     """Empty: it runs nowhere yet."""
     since_seconds: float | None = None
+    """When it was first seen to run there."""
     verdict: str = ""
-    """Empty: it runs; ``passed`` or ``failed``."""
+    """Empty: it is on trial; ``passed``, ``killed``, ``node died`` or ``ended``."""
+    uid: str = ""
+    """Of the pod: the next one of a StatefulSet has the same name."""
+    boot_id: str = ""
+    """Of the node when the pod was first seen to run: a node that reboots fast is never silent."""
 
     def document(self) -> dict[str, Any]:
         """What it is as JSON."""
         since = self.since_seconds
         return without_absent({
-            "pod": self.pod, "node": self.node,
+            "pod": self.pod, "uid": self.uid, "node": self.node, "bootID": self.boot_id,
             "since": None if since is None else time_words(since), "verdict": self.verdict,
         })  # fmt: skip
 
@@ -118,7 +136,8 @@ def actor_status(fields: ObjectFields | None) -> ActorStatus:
         fields.text("approvedBy"),
         None if canary is None else QuarantineCanary(
             canary.needed_text("pod"), canary.text("node"), canary.seconds("since"),
-            canary.text("verdict", _WORD_LETTERS),
+            canary.text("verdict", _WORD_LETTERS), canary.text("uid", _WORD_LETTERS),
+            canary.text("bootID", _WORD_LETTERS),
         ),
         tuple(
             QuarantinedPod(row.needed_text("uid", _WORD_LETTERS), row.needed_text("node"))

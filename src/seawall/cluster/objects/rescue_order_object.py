@@ -66,6 +66,8 @@ class RescueOrderObject:
     expires_seconds: float
     reason: str = ""
     status: RescueStatus = RescueStatus()
+    quarantine: str = ""
+    """In whose name: the actor's orders need one that stands; a person's do not."""
 
     def document(self) -> dict[str, Any]:
         """The whole object as JSON; the API server leaves its status out at a creation."""
@@ -75,6 +77,7 @@ class RescueOrderObject:
             "spec": without_absent({
                 "nodeName": self.node, "bootID": self.boot_id, "podUIDs": list(self.pods),
                 "requestedBy": self.requested_by, "reason": clean(self.reason, _REASON_LETTERS),
+                "quarantine": self.quarantine,
                 "expiresAt": time_words(self.expires_seconds),
             }),
             "status": without_absent({
@@ -99,7 +102,7 @@ def rescue_order_object(document: object) -> RescueOrderObject:
         node=name, boot_id=spec.needed_text("bootID", 64), pods=pods,
         requested_by=spec.needed_text("requestedBy"),
         expires_seconds=spec.needed_seconds("expiresAt"),
-        reason=spec.text("reason", _REASON_LETTERS),
+        reason=spec.text("reason", _REASON_LETTERS), quarantine=spec.text("quarantine", 63),
         status=RescueStatus() if status is None else RescueStatus(
             status.word("state", _STATES), status.text("message", _MESSAGE_LETTERS),
             status.text("decision", 64), status.whole("returnedBytes"), status.seconds("at"),

@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from seawall.cluster.pages.cluster_act_page import ActStep, BrakeAnswer, ClusterActPage
@@ -67,12 +68,25 @@ def _steps(steps: Sequence[ActStep], paper: Console, *, whole: bool) -> Iterator
     is_plan = any(one.result == "planned" for one in steps)
     label = "to write" if is_plan else "written"
     for number, step in enumerate(shown):
-        lines = list(paper.wrap(step_words(step), " " * (_LABEL + 3),
-                                _label(label if not number else "")))  # fmt: skip
-        for line in lines if whole else lines[:_STEP_LINES]:
-            yield paper.paint(line, "warning") if step.result in _LOUD else line
+        yield from _step(step, label if not number else "", paper, None if whole else _STEP_LINES)
     if more := len(ordered) - len(shown):
         yield f"{_label('')}and {counted(more, 'write')} more: --whole"
+
+
+def followed_lines(step: ActStep, paper: Console) -> Iterator[str]:
+    """One step by itself, as it is made."""
+    return _step(step, "to write" if step.result == "planned" else "written", paper, None)
+
+
+def unfollowed(page: ClusterActPage) -> ClusterActPage:
+    """For who has followed its steps: those alone that somebody has to look at."""
+    return replace(page, steps=tuple(one for one in page.steps if one.result in _LOUD))
+
+
+def _step(step: ActStep, label: str, paper: Console, most: int | None) -> Iterator[str]:
+    lines = list(paper.wrap(step_words(step), " " * (_LABEL + 3), _label(label)))
+    for line in lines[:most]:
+        yield paper.paint(line, "warning") if step.result in _LOUD else line
 
 
 def _guards(page: ClusterActPage, paper: Console, *, whole: bool) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from seawall.cluster.objects.action_levers import ActionApproval, ActionLever, ActionResult
-from seawall.cluster.objects.quarantine_actions import QuarantineAction
+from seawall.cluster.objects.quarantine_actions import CanaryVerdict, QuarantineAction
 from seawall.cluster.objects.workload_quarantine_object import (
     QuarantineMode,
     QuarantineState,
@@ -14,7 +14,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
 from seawall.cluster.pages.cluster_reading import ClusterReading, is_killer
 from seawall.cluster.pages.cluster_words import both
 from seawall.findings.shell import quote
-from seawall.words import counted
+from seawall.words import counted, duration
 
 GATES_SINCE: Final = (1, 36)
 """MutatingAdmissionPolicy: before it a pod cannot be made to wait, or to go elsewhere; it is only
@@ -27,6 +27,7 @@ _DONE: Final = ActionResult.DONE.value
 _PODS: Final = {
     ActionLever.HOLD.value: ("{} held", "to hold {}"),
     ActionLever.STOP_COPIES.value: ("{} deleted", "to delete {}"),
+    ActionLever.PROBATION.value: ("{} let onto guarded nodes", "to let {} onto guarded nodes"),
     ActionLever.MOVE_INNOCENTS.value: ("{} of others moved early", "to move {} of others early"),
 }
 """What was done, and what was not."""
@@ -34,6 +35,12 @@ _SWITCHES: Final = {
     ActionLever.SUSPEND.value: ("{} suspended", "to suspend {}"),
     ActionLever.SCALE_TO_ZERO.value: ("{} scaled to 0", "to scale {} to 0"),
 }
+_WORDS: Final = {
+    QuarantineMode.PROBATION: "new pods of it run only on nodes whose guard enforces",
+    QuarantineMode.GATE: "new pods of it wait at a gate",
+}
+_CANARY: Final = "canary"
+"""The actor's word for what it refuses of a trial."""
 _RESULTS: Final = {
     ActionResult.DRY_RUN.value: "only told, in a dry run", ActionResult.REFUSED.value: "REFUSED",
     ActionResult.FAILED.value: "FAILED", ActionResult.UNDONE.value: "undone since",
@@ -56,8 +63,9 @@ def done_words(one: WorkloadQuarantineObject) -> str:
     canary = one.actor_status.canary
     if canary is not None:
         where = f" on {canary.node}" if canary.node else ", which runs nowhere yet"
+        runs = "it runs" if canary.node else "it waits"
         parts.append(
-            f"one pod is let through to see: {canary.pod}{where} ({canary.verdict or 'it runs'})"
+            f"one pod is let through to see: {canary.pod}{where} ({canary.verdict or runs})"
         )
     nothing = "nothing was changed yet"
     return f"{one.state.value}, mode {one.mode.value}{whose}: {'; '.join(parts) or nothing}"
@@ -102,25 +110,47 @@ def next_words(one: WorkloadQuarantineObject, reading: ClusterReading) -> Iterat
     if held:
         ends = max(each.at_seconds for each in held) + HOLD_SECONDS
         yield f"its {counted(len(held), 'held pod')} may move from {both(ends, now)} on"
-    yield from admission_words(one.mode, reading.kubernetes)
+    if one.mode is QuarantineMode.PROBATION and _can_gate(reading.kubernetes):
+        yield from _trial_words(one, reading)
+    else:
+        yield from admission_words(one.mode, reading.kubernetes)
     if one.expires_seconds is not None:
         yield f"it ends by itself: {both(one.expires_seconds, now)}"
 
 
+def _trial_words(one: WorkloadQuarantineObject, reading: ClusterReading) -> Iterator[str]:
+    """What new pods wait for, or no more."""
+    canary, seconds = one.actor_status.canary, reading.policy.actions.canary_seconds
+    if canary is not None and canary.verdict == CanaryVerdict.PASSED.value:
+        yield _WORDS[QuarantineMode.PROBATION]
+    elif canary is not None and canary.verdict:
+        yield f"new pods of it wait at a gate: its canary {canary.verdict}"
+    elif canary is not None and canary.since_seconds is not None:
+        ends = both(canary.since_seconds + seconds, reading.as_of_unix_seconds)
+        yield f"its other new pods wait until its canary has run {duration(seconds)}: {ends}"
+    else:
+        yield f"new pods of it wait until one has run {duration(seconds)} under a guard"
+    why_not = [each.problem for each in one.actor_status.actions
+               if each.lever == _CANARY and each.result == ActionResult.REFUSED.value]  # fmt: skip
+    if why_not and (canary is None or not canary.verdict):
+        yield f"none is tried: {why_not[-1]}"
+
+
+def _can_gate(kubernetes: tuple[int, int] | None) -> bool:
+    return kubernetes is not None and kubernetes >= GATES_SINCE
+
+
 def admission_words(mode: QuarantineMode, kubernetes: tuple[int, int] | None) -> Iterator[str]:
     """What becomes of new pods; before 1.36 they can only be refused."""
-    words = {
-        QuarantineMode.PROBATION: "new pods of it run only on nodes whose guard enforces",
-        QuarantineMode.GATE: "new pods of it wait at a gate",
-    }.get(mode)  # fmt: skip
+    words = _WORDS.get(mode)
     if words is None:
         return
-    if kubernetes is not None and kubernetes >= GATES_SINCE:
+    if _can_gate(kubernetes):
         yield words
         return
     unless = ""
     if mode is QuarantineMode.PROBATION:
-        unless = " unless they ask for such nodes themselves"
+        unless = " unless they ask for such nodes themselves, and none is tried first"
     if kubernetes is None:
         yield f"{words}; before Kubernetes 1.36 they are refused{unless}"
     else:
