@@ -31,6 +31,7 @@ CONFIGURATION = """
 ClusterName={name}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
+FirstJobId={first}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -41,8 +42,8 @@ SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 ProctrackType=proctrack/cgroup
-TaskPlugin=task/cgroup
-JobAcctGatherType=jobacct_gather/cgroup
+TaskPlugin=task/{task}
+JobAcctGatherType=jobacct_gather/{gathers}
 JobAcctGatherFrequency=1
 PrologFlags=Contain
 SelectType=select/cons_tres
@@ -82,9 +83,11 @@ def missing() -> str:
 class SlurmRoom:
     """``with SlurmRoom() as room``: four idle nodes when it is entered, gone when it is left."""
 
-    def __init__(self, *, constrains: bool = True) -> None:
-        """``constrains``: ConstrainRAMSpace of cgroup.conf, a limit of each job's cgroup."""
-        self.constrains = constrains
+    def __init__(self, *, constrains: bool = True, gathers: str = "cgroup") -> None:
+        """``constrains``: ConstrainRAMSpace of cgroup.conf, a limit of each job's cgroup;
+        ``gathers``: the plugin that samples memory, ``linux`` makes no cgroup for it.
+        """
+        self.constrains, self.gathers = constrains, gathers
         self.name = f"sw{secrets.token_hex(3)}"
         self.nodes = [f"{self.name}n{number}" for number in range(1, 5)]
         self.folder = Path()
@@ -118,7 +121,9 @@ class SlurmRoom:
         (self.folder / "out").chmod(0o1777)
         settings = CONFIGURATION.format(
             name=self.name, host=socket.gethostname().partition(".")[0], folder=self.folder,
-            ports=free_ports(5),
+            ports=free_ports(5), gathers=self.gathers,
+            first=100 + secrets.randbelow(1_000_000),
+            task="cgroup" if self.constrains else "none",
         )  # fmt: skip
         (self.folder / "slurm.conf").write_text(settings)
         words = "yes" if self.constrains else "no"
