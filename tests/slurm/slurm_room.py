@@ -83,11 +83,14 @@ def missing() -> str:
 class SlurmRoom:
     """``with SlurmRoom() as room``: four idle nodes when it is entered, gone when it is left."""
 
-    def __init__(self, *, constrains: bool = True, gathers: str = "cgroup") -> None:
+    def __init__(
+        self, *, constrains: bool = True, gathers: str = "cgroup", health: Path | None = None
+    ) -> None:
         """``constrains``: ConstrainRAMSpace of cgroup.conf, a limit of each job's cgroup;
-        ``gathers``: the plugin that samples memory, ``linux`` makes no cgroup for it.
+        ``gathers``: the plugin that samples memory, ``linux`` makes no cgroup for it; ``health``:
+        the HealthCheckProgram.
         """
-        self.constrains, self.gathers = constrains, gathers
+        self.constrains, self.gathers, self.health = constrains, gathers, health
         self.name = f"sw{secrets.token_hex(3)}"
         self.nodes = [f"{self.name}n{number}" for number in range(1, 5)]
         self.folder = Path()
@@ -125,6 +128,8 @@ class SlurmRoom:
             first=100 + secrets.randbelow(1_000_000),
             task="cgroup" if self.constrains else "none",
         )  # fmt: skip
+        if self.health is not None:
+            settings += f"HealthCheckProgram={self.health}\nHealthCheckInterval=5\n"
         (self.folder / "slurm.conf").write_text(settings)
         words = "yes" if self.constrains else "no"
         (self.folder / "cgroup.conf").write_text(CGROUPS.format(constrains=words))
