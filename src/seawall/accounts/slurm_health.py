@@ -27,7 +27,7 @@ UNCOUNTED_SHARE: Final = 0.03
 
 @dataclass(frozen=True, slots=True)
 class SlurmProblem:
-    """One finding."""
+    """A fault of the node, or what a job left on it."""
 
     kind: Kind
     words: str
