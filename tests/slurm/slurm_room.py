@@ -268,7 +268,7 @@ def free_ports(count: int) -> list[int]:
 def remove_cgroups(folder: Path) -> None:
     """It and all below it, children first; one that fills up again stays."""
     for below in reversed([folder, *sorted(folders_below(folder))]):
-        for _ in range(50):
+        for _ in range(500):
             try:
                 below.rmdir()
             except FileNotFoundError:

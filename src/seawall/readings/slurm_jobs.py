@@ -25,8 +25,6 @@ from seawall.slurm_paths import JobPart, jobs_among, part_of
 
 USERS: Final = "/etc/passwd"
 USERS_BYTES_MOST: Final = 4 << 20
-COST: Final = 0
-"""Nothing is read where no job is."""
 _JOBS_MOST: Final = 2048
 """Whose processes are asked."""
 _PROCESSES_MOST: Final = 4
