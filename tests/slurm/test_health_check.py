@@ -27,7 +27,7 @@ def check() -> tuple[int, str]:
 
 
 def test_processes_that_outlive_their_slurmstepd(room: SlurmRoom) -> None:
-    job = room.submit("sleep 100 & sleep 100")
+    job = room.submit("sleep 100 & sleep 100", "--mem=50", f"--job-name={room.name}")
     room.wait(lambda: _pids(room, job, "sleep"), "its processes")
     assert f"job {job}" not in check()[1]
 
@@ -41,6 +41,8 @@ def test_processes_that_outlive_their_slurmstepd(room: SlurmRoom) -> None:
     for pid in _pids(room, job, "sleep"):
         os.kill(pid, 9)
     room.wait(lambda: f"job {job}" not in check()[1], "nothing left")
+    room.command("scancel", str(job))  # slurmctld takes it for running until it asks
+    room.wait(lambda: not room.command("squeue", "--noheader", f"--name={room.name}"), "its end")
 
 
 def _pids(room: SlurmRoom, job: int, name: str) -> list[int]:

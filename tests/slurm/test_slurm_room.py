@@ -9,7 +9,9 @@ pytestmark = pytest.mark.system
 
 
 def test_an_array_runs_on_four_nodes(room: SlurmRoom) -> None:
-    job = room.submit("echo $SLURMD_NODENAME; sleep 1", "--array=1-20", "--cpus-per-task=2")
+    job = room.submit(
+        "echo $SLURMD_NODENAME; sleep 1", "--array=1-20", "--cpus-per-task=4", "--mem=50"
+    )
     room.wait(lambda: all(room.output(job, task) for task in range(1, 21)), "20 outputs")
 
     told = {room.output(job, task).strip() for task in range(1, 21)}
