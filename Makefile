@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign actor-campaign guard-nodes guard-pairs last-gasp rescue-campaign marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster test-slurm manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign actor-campaign guard-nodes guard-pairs last-gasp rescue-campaign marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -70,6 +70,11 @@ plane: $(VENV)/dev.ready
 test-cluster: plane
 	SEAWALL_KUBERNETES=$(KUBERNETES) tests/second_run cluster $(BIN)/python -m cluster -rsP --durations=20 --durations-min=5 \
 	  $(or $(CLUSTER_TESTS),tests/cluster)
+
+# A real Slurm of the distribution with four nodes on this machine: a part of `make test-system`.
+test-slurm: $(VENV)/dev.ready
+	tests/install_system_packages
+	tests/second_run slurm $(BIN)/python -m system -rs tests/slurm
 
 # packaging/kubernetes/cluster, from the chart; needs Go once, for helm.
 manifests: $(VENV)/dev.ready

@@ -5,6 +5,7 @@ import pytest
 from seawall.accounts.addresses import resolve
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.problems import UsageProblem
+from seawall.readings.slurm_jobs import SlurmJob, SlurmJobClaims
 
 A, A2, B, C, D = "ab" + "1" * 62, "ab" + "2" * 62, "b" * 64, "c" * 64, "d" * 64
 P1, P2 = "/kubepods/pod1", "/kubepods/pod2"
@@ -124,3 +125,50 @@ def test_a_name_that_begins_another_ones_id_lists_both() -> None:
     assert resolve("db9", both) is begun
     assert resolve("docker:db", both) is named
     assert resolve("container:db", both) is begun
+
+
+def job(number: str, user: str = "alice", **claims: str) -> SlurmJob:
+    uid = 1000 if user == "alice" else 1001
+    return SlurmJob(
+        job=number, cgroup=f"/slurm/uid_{uid}/job_{number}", uid=uid, user=user,
+        claims=SlurmJobClaims(**claims),
+    )  # fmt: skip
+
+
+def part(owner: SlurmJob, address: str, below: str = "") -> Workload:
+    name = f"slurm:{address}@{owner.user}"
+    return Workload(kind="cgroup", name=name, cgroup=owner.cgroup + below, slurm=owner)
+
+
+def jobs() -> Workloads:
+    """An array's task, and one of another user that says it is that task."""
+    real = job("6", array_job="5", array_task="2")
+    liar = job("9", "mallory", array_job="6", array_task="1")
+    wholes = [part(real, "6"), part(liar, "9")]
+    parts = [part(real, "6.0", "/step_0"), part(real, "6.0/1", "/step_0/task_1")]
+    return Workloads(
+        {one.cgroup: one for one in wholes}, {}, {one.cgroup: one for one in parts}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("slurm:6", "slurm:6@alice"),
+        ("slurm:6@alice", "slurm:6@alice"),
+        ("slurm:6.0", "slurm:6.0@alice"),
+        ("slurm:6.0/1", "slurm:6.0/1@alice"),
+        ("/slurm/uid_1000/job_6/step_0", "slurm:6.0@alice"),
+        ("slurm:5_2", "slurm:6@alice"),
+        ("slurm:5_2.0", "slurm:6.0@alice"),
+        ("slurm:6_1", "slurm:9@mallory"),  # as it says of itself; the real 6 keeps its name
+    ],
+)
+def test_a_job_by_its_number_its_step_or_its_array(text: str, name: str) -> None:
+    assert resolve(text, jobs()).name == name
+
+
+@pytest.mark.parametrize("text", ["slurm:", "slurm:7", "slurm:6@mallory", "slurm:6.1"])
+def test_no_such_job(text: str) -> None:
+    with pytest.raises(UsageProblem):
+        resolve(text, jobs())

@@ -132,6 +132,36 @@ FORMS = {
         "of the step tasks have been OOM Killed.",
         ["Slurm step 12.0 ran out of its memory limit"],
     ),
+    # What a real 22.05.8 wrote into the job's own output, of several slurmd on one host.
+    "slurm-job-output": (
+        "slurmstepd-swb34d13n1: error: Detected 1 oom-kill event(s) in StepId=1.0. Some of your "
+        "processes may have been killed by the cgroup out-of-memory handler.",
+        ["Slurm step 1.0 ran out of its memory limit"],
+    ),
+    "slurm-20.11-heterogeneous": (
+        "slurmstepd: error: Detected 2 oom-kill event(s) in StepId=9.1+2 cgroup. Some of your "
+        "processes may have been killed by the cgroup out-of-memory handler.",
+        ["Slurm step 9.1+2 ran out of its memory limit"],
+    ),
+    "slurm-own-id": (
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=sEKNKTV3WPV500.batch. Some of the "
+        "step tasks have been OOM Killed.",
+        ["Slurm step sEKNKTV3WPV500.batch ran out of its memory limit"],
+    ),
+    "slurm-own-kill": (
+        "[2025-03-01T10:00:00.123] [12.0] error: StepId=12.0 exceeded memory limit (4294967296 > "
+        "2147483648), being killed",
+        ["Slurm ended step 12.0 itself: 4.0 GiB of memory, its limit is 2.0 GiB"],
+    ),
+    "slurm-own-kill-17.02": (
+        "slurmstepd: error: Job 77 exceeded virtual memory limit (5000 > 4000), being killed",
+        ["Slurm ended job 77 itself: 5000 of virtual memory, its limit is 4000"],
+    ),
+    "slurm-limit-reached-alone": (
+        "[2025-03-01T10:00:00.123] [13.batch] StepId=13.batch hit memory limit at least once "
+        "during execution. This may or may not result in some failure.",
+        [],
+    ),
     "srun": (
         "srun: error: node01: tasks 0-3: Out Of Memory",
         ["Slurm task 0-3 on node01 ran out of memory"],

@@ -3,6 +3,7 @@
 from seawall.accounts.workloads import Workload, Workloads, account
 from seawall.readings.cgroup import CgroupLayout, Cgroups
 from seawall.readings.container_files import ContainerFile, ContainerFiles
+from seawall.readings.slurm_jobs import SlurmJob, SlurmJobs
 
 A, B, C = (digit * 64 for digit in "abc")
 UID = "1858680e-b044-4fd5-9dd4-f137e30e2180"
@@ -134,3 +135,32 @@ def test_two_thousand_containers_are_quick() -> None:
     got = found(pids, files_of())
     assert len(got.by_pid) == 2000
     assert sum(w.kind == "container" for w in got.by_cgroup.values()) == 2000
+
+
+def test_a_job_is_a_workload_and_its_steps_are_parts_of_it() -> None:
+    job = "/slurm/uid_1000/job_7"
+    pids = {
+        f"{job}/step_batch": (20,),
+        f"{job}/step_batch/task_0": (21,),
+        f"{job}/step_0/task_1": (22,),
+    }
+    jobs = SlurmJobs({job: SlurmJob(job="7", cgroup=job, uid=1000, user="alice")})
+    got = account(cgroups_of(pids), files_of(), jobs)
+    whole = got.by_cgroup[job]
+    assert (whole.name, whole.kind, whole.is_tenant) == ("slurm:7@alice", "cgroup", True)
+    assert {got.by_pid[pid] for pid in (20, 21, 22)} == {whole}
+    names = {path.removeprefix(job): part.name for path, part in got.job_parts.items()}
+    assert names == {
+        "/step_batch": "slurm:7.batch@alice", "/step_batch/task_0": "slurm:7.batch/0@alice",
+        "/step_0": "slurm:7.0@alice", "/step_0/task_1": "slurm:7.0/1@alice",
+    }  # fmt: skip
+    assert got.of_cgroup(f"{job}/step_0/task_1") is whole
+    assert not got.by_cgroup["/slurm/uid_1000"].is_tenant
+
+
+def test_a_container_in_a_job_is_its_own_workload() -> None:
+    job = "/system.slice/slurmstepd.scope/job_7"
+    got = found({f"{job}/step_0/user/task_0/{A}": (30,)}, files_of(APP))
+    assert got.by_pid[30].kind == "container"
+    assert got.by_pid[30].namespace is None, "whoever runs in the job chose that name"
+    assert got.by_cgroup[job].name == "slurm:7"

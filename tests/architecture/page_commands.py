@@ -112,6 +112,16 @@ _CLUSTER = "wants a cluster"
 _CONTRIBUTOR = "a target of the Makefile, for who changes Seawall: minutes to hours"
 ELSEWHERE = (
     Elsewhere(
+        r"seawall (numbers slurm:\d+|oom explain slurm-\d+\.out)",
+        "wants a job of a real Slurm",
+        "tests/slurm/test_job_names.py",
+    ),
+    Elsewhere(
+        r"printf .*seawall check --slurm.*|seawall check --slurm",
+        "wants a node of a real Slurm",
+        "tests/slurm/test_health_check.py",
+    ),
+    Elsewhere(
         r"scp seawall\.pyz node: && .*",
         "wants the file that is released",
         "tests/release/test_pyz.py",

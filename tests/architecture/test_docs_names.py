@@ -29,9 +29,9 @@ THEIRS = frozenset({
     "MemAvailable", "MemTotal", "VmallocUsed", "BestEffort", "DaemonSet", "ConfigMap", "NotReady",
     "DeviceAllow", "DeviceFileMode", "ModifyDeviceFiles", "ReadWritePaths", "ContainerStatus",
     "ListContainers", "GetAllocatableResources", "RegisteredDevices", "UnexpectedAdmissionError",
-    "RestartContainer",
+    "RestartContainer", "CgroupJobIdPaths",
 })  # fmt: skip
-"""Names of the kernel, systemd and Kubernetes in the form of a class."""
+"""Names of the kernel, systemd, Kubernetes and Slurm in the form of a class."""
 IN_CLUSTER = frozenset(
     word
     for folder in ("src/seawall/agent", "src/seawall/cluster")
@@ -51,8 +51,9 @@ OTHERS_OPTIONS = {
     "--no-index",
     "--memory",
     "--oom-score-adj",
+    "--mem",
 }
-"""Of argparse, the kubelet, pip and docker."""
+"""Of argparse, the kubelet, pip, docker and sbatch."""
 IN_WORDS = {"NAME_document.py", "dist/"}
 """What a reader's own file is called, and a folder that `make dist` makes."""
 

@@ -235,6 +235,8 @@ TASK_STACK = b"""[<0>] folio_wait_bit_common+0x110/0x310
 [<0>] nvidia_ioctl+0x1a4/0x9e0 [nvidia]
 """
 SAMPLES: dict[str, list[Sample]] = {
+    "slurm_jobs.parse_users": [Sample(b"root:x:0\nalice:x:1000\n", skips_unknown_lines=True)],
+    "slurm_jobs.parse_job_environment": [Sample(b"SLURM_JOB_ID=7\0SLURM_JOB_UID=1000\0")],
     "sockstat.parse": [table(SOCKSTAT, 1)],
     "dma_bufs.parse_bufinfo": [table(BUFINFO, 3)],
     "dma_bufs.parse_fdinfo": [Sample(DMABUF_FDINFO, skips_unknown_lines=True)],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A WORKLOAD as a person types it: which one is meant, or why that cannot be told.
 
-``namespace/pod[/container]``, a container id prefix, ``pid:N``, ``unit:x``, a cgroup path;
-any name as printed; and a bare name where it is the only one of its kind.
+``namespace/pod[/container]``, a container id prefix, ``pid:N``, ``unit:x``, ``slurm:JOB[.STEP]``,
+a cgroup path; any name as printed; and a bare name where it is the only one of its kind.
 """
 
 import re
@@ -19,7 +19,8 @@ _MOUNTED: Final = re.compile(
     r"|cpu,cpuacct|cpuacct|hugetlb|net_cls|net_prio|perf_event|rdma|misc)(?=/|\Z))?(?=/|\Z)"
 )
 _FORMS: Final = (
-    "namespace/pod[/container], a container id, pid:N, unit:NAME, or a cgroup path starting with /"
+    "namespace/pod[/container], a container id, pid:N, unit:NAME, slurm:JOB[.STEP], or a cgroup "
+    "path starting with /"
 )
 
 
@@ -27,7 +28,7 @@ def resolve(text: str, workloads: Workloads) -> Workload:
     """The one workload that ``text`` names; UsageProblem that lists the matches, or what is
     near when there is none.
     """
-    everything = list(workloads.by_cgroup.values())
+    everything = [*workloads.by_cgroup.values(), *workloads.job_parts.values()]
     for way in _WAYS:
         found = _without_parts(list(way(text, everything, workloads)))
         if len(found) == 1:
@@ -58,7 +59,7 @@ def _by_cgroup(text: str, _: list[Workload], workloads: Workloads) -> Iterable[W
     if not text.startswith("/"):
         return ()
     path = "/" + _MOUNTED.sub("", text, count=1).strip("/")
-    found = workloads.of_cgroup(path)
+    found = workloads.job_parts.get(path) or workloads.of_cgroup(path)
     if found is None or (found.cgroup != path and found.kind not in ("container", "unit")):
         return ()
     return (found,)
@@ -99,6 +100,26 @@ def _by_unit(text: str, everything: list[Workload], _: Workloads) -> Iterable[Wo
     return exact or [w for w in units if w.unit and w.unit.rpartition("/")[2] in wanted]
 
 
+def _by_job(text: str, everything: list[Workload], _: Workloads) -> Iterable[Workload]:
+    """``slurm:7``, ``slurm:7.batch``, ``slurm:7.0/1``, each with ``@USER`` or without; then
+    ``slurm:5_2`` for what says that it is task 2 of array 5.
+    """
+    if not text.startswith("slurm:"):
+        return ()
+    jobs = [w for w in everything if w.slurm is not None]
+    exact = [w for w in jobs if w.name.partition("@")[0] == text]
+    return exact or [w for w in jobs if text in _array_names(w)]
+
+
+def _array_names(workload: Workload) -> tuple[str, ...]:
+    """By what the job's environment says: a name for people, which no other name gives way to."""
+    claims = workload.slurm.claims if workload.slurm else None
+    if claims is None or claims.array_job is None:
+        return ()
+    _, dot, step = workload.name.partition("@")[0].partition(".")
+    return (f"slurm:{claims.array_job}_{claims.array_task}{dot}{step}",)
+
+
 def _by_short_name(text: str, everything: list[Workload], _: Workloads) -> Iterable[Workload]:
     """A container id, whole; else what it begins with and bare names together: ``db`` may be a
     name and the beginning of another's id.
@@ -123,7 +144,7 @@ def _by_bare_name(text: str, everything: list[Workload]) -> list[Workload]:
 
 
 _WAYS: Final[tuple[Callable[[str, list[Workload], Workloads], Iterable[Workload]], ...]] = (
-    _by_pid, _by_cgroup, _by_name, _by_pod, _by_unit, _by_short_name,
+    _by_pid, _by_cgroup, _by_name, _by_pod, _by_unit, _by_job, _by_short_name,
 )  # fmt: skip
 
 

@@ -7,12 +7,14 @@ below a user's manager anyone may call a cgroup by somebody else's id.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from seawall.cgroup_paths import CgroupPlace, Qos, expand, place_of
 from seawall.cgroup_paths import Kind as Kind  # noqa: PLC0414 - this is its home for others
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.container_files import ContainerFile, ContainerFiles
+from seawall.readings.slurm_jobs import NO_JOBS, SlurmJob, SlurmJobs
+from seawall.slurm_paths import JobPart, part_of
 
 SHORT_ID_CHARACTERS = 12
 SANDBOX_NAME = "POD"
@@ -27,7 +29,8 @@ class Workload:
     name: str
     """Its address, as printed and as accepted wherever a verb takes a WORKLOAD:
     ``namespace/pod/container``; ``container:SHORTID`` or ``docker:NAME`` where no pod is
-    known; ``unit:x.service``; else the cgroup path."""
+    known; ``slurm:7@alice``, ``slurm:7.0/1@alice`` for a batch job, its step and task;
+    ``unit:x.service``; else the cgroup path."""
     cgroup: str
     """Path below the mount point of the tree that counts memory."""
     runtime: str | None = None
@@ -42,7 +45,11 @@ class Workload:
     is_sandbox: bool = False
     """The pod's pause container."""
     is_tenant: bool = False
-    """A container or pod, not part of the host's own system."""
+    """A container, pod or batch job, not part of the host's own system."""
+    slurm: SlurmJob | None = None
+    """The batch job that it is or is a part of."""
+    step: str | None = None
+    """Of that job: ``0``, ``batch``, ``extern``, ``interactive``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,9 @@ class Workloads:
 
     by_cgroup: Mapping[str, Workload]
     by_pid: Mapping[int, Workload]
+    job_parts: Mapping[str, Workload] = field(default_factory=dict)
+    """By cgroup: steps and tasks of batch jobs.  The job is the workload, and these are its
+    parts, which have a name too."""
 
     def of_cgroup(self, path: str) -> Workload | None:
         """The nearest workload at or above ``path`` (containers nest cgroups of their own)."""
@@ -61,12 +71,17 @@ class Workloads:
         return self.by_cgroup.get(path)
 
 
-def account(cgroups: Cgroups, files: ContainerFiles) -> Workloads:
+def account(cgroups: Cgroups, files: ContainerFiles, jobs: SlurmJobs = NO_JOBS) -> Workloads:
     """Every workload of the tree that counts memory, and which process is in which."""
     owners = dict(_owners(cgroups.mount_point, files))
     by_cgroup: dict[str, Workload] = {}
-    found = Workloads(by_cgroup, by_pid := {})
+    parts: dict[str, Workload] = {}
+    found = Workloads(by_cgroup, by_pid := {}, parts)
     for path in sorted(cgroups.paths, key=lambda path: path.count("/")):
+        part = part_of(path)
+        if part is not None:
+            (by_cgroup if part.cgroup == path else parts)[path] = _job(path, part, jobs)
+            continue
         above = found.of_cgroup(path)
         workload = _workload(path, above, owners, files)
         if workload is not None:
@@ -182,6 +197,21 @@ def _pod(path: str, place: CgroupPlace, files: ContainerFiles, *, is_foreign: bo
         pod_uid=place.pod_uid,
         qos=place.qos,
         is_tenant=True,
+    )
+
+
+def _job(path: str, part: JobPart, jobs: SlurmJobs) -> Workload:
+    """A batch job, or a part of one: by the cgroup and not by what its environment says."""
+    job = jobs.by_cgroup.get(part.cgroup)
+    if job is None:
+        job = SlurmJob(job=part.job, cgroup=part.cgroup, uid=part.uid)
+    return Workload(
+        kind="cgroup",
+        name=f"slurm:{part.address}" + (f"@{job.owner}" if job.owner else ""),
+        cgroup=path,
+        is_tenant=True,
+        slurm=job,
+        step=part.step or None,
     )
 
 

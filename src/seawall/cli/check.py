@@ -1,95 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall check SW101``: one rule, for scripts; ``--npd`` for node-problem-detector.
+"""``seawall check SW101``: one rule, for scripts; ``seawall check --slurm``: a node between jobs.
 
-The plugin protocol (node-problem-detector, docs/custom_plugin_monitor.md): exit status 0 OK,
-1 a problem, 2 unknown; the message is the first line of stdout, of at most 80 characters.
+The second is started by slurmd on all nodes at once: what judges rules is imported for the first
+alone.
 """
 
-import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Final
 
-from seawall.cli.policy_file import load_policy
-from seawall.cli.rules import rule_named
+from seawall.cli.judging_options import add_judging_arguments
 from seawall.cli.source_options import add_source_arguments
-from seawall.cli.statuses import NPD_OK, NPD_PROBLEM, NPD_UNKNOWN
-from seawall.cli.verb import SourceVerb
-from seawall.cli.why import add_judging_arguments, exit_status
-from seawall.findings.blindness import not_seen
-from seawall.findings.finding import Judged
-from seawall.findings.rule_schedule import RuleSchedule
-from seawall.views.documents.why_document import CheckPage, order
-from seawall.views.terminal import Console, plain
-from seawall.views.why_text import closing, finding_lines
+from seawall.problems import UsageProblem
 
 WANTED: Final = ("DAC_READ_SEARCH", "SYS_PTRACE")
-_NPD_WIDTH: Final = 80
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of ``seawall check`` to its parser."""
-    parser.add_argument("id", metavar="ID", help="e.g. SW101; see seawall rules list")
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", help="e.g. SW101; see seawall rules list"
+    )  # fmt: skip
     parser.add_argument("--npd", action="store_true", help="node-problem-detector's protocol")
+    parser.add_argument(
+        "--slurm", action="store_true",
+        help="instead of a rule: what Slurm's jobs left on this node, for HealthCheckProgram; "
+        "exit 0, 1 a problem, 2 it could not be seen; changes nothing",
+    )  # fmt: skip
     add_source_arguments(parser)
     add_judging_arguments(parser)
 
 
-class CheckVerb(SourceVerb[CheckPage]):
-    """What one rule says."""
-
-    name = "check"
-    document_table = "seawall.views.documents.why_document:WHY"
-    is_framed = False
-
-    @cached_property
-    def schedule(self) -> RuleSchedule:
-        """Of the one rule; UsageProblem where there is none of that name."""
-        rule, source = rule_named(self.arguments.id), self.source
-        policy = load_policy(self.arguments.rules)
-        return RuleSchedule(source, [rule], policy, time.monotonic, audit=True)
-
-    def page(self) -> CheckPage:
-        schedule = self.schedule
-        judged = [*schedule.at_once(), *schedule.over_window()]
-        unseen = not_seen(judged, schedule.snapshots())
-        return CheckPage(judged=judged, unseen=unseen, bundle_notes=self.source.notes)
-
-    def window_seconds(self, _page: CheckPage) -> float | None:
-        """Between the two moments, where the rule wants two."""
-        return self.schedule.scene.window_seconds
-
-    def text(self, page: CheckPage, paper: Console) -> Iterator[str]:
-        for item in sorted(page.judged, key=order):
-            if item.finding.verdict == "fires":
-                yield from finding_lines(item, paper)
-            elif item.finding.verdict == "quiet":
-                yield from paper.wrap(item.finding.headline, "    ", f"{item.id} quiet: ")
-        yield from closing(page.judged, page.unseen, self.window_seconds(page), paper)
-
-    def status(self, page: CheckPage) -> int:
-        """As ``--fail-on`` has it."""
-        return exit_status(page.judged, self.arguments.fail_on)
+def complete(arguments: Namespace) -> None:
+    """UsageProblem for neither a rule nor --slurm, and for what that one has no use for."""
+    if not arguments.slurm:
+        if arguments.id is None:
+            raise UsageProblem("which rule? e.g. seawall check SW101; or --slurm")
+        return
+    others = ("id", "npd", "bundle", "root", "at", "json", "fail_on", "rules")
+    if any(getattr(arguments, name) for name in others):
+        raise UsageProblem("--slurm looks at this machine alone and takes no other option")
 
 
 def run(arguments: Namespace) -> int:
-    """Judge the one rule and print its answer; the exit status."""
-    if not arguments.npd:
-        return CheckVerb.run(arguments)
-    status, line = npd_answer(CheckVerb(arguments).page().judged)
-    print(line)
-    return status
+    """Print the answer; the exit status."""
+    if arguments.slurm:
+        from seawall.cli.check_slurm import run_check  # noqa: PLC0415 - one of the two
 
+        return run_check()
+    from seawall.cli.check_rule import run_rule  # noqa: PLC0415 - one of the two
 
-def npd_answer(judged: Sequence[Judged]) -> tuple[int, str]:
-    """Status and line: the worst finding speaks; muted ones do not."""
-    live = sorted((item for item in judged if item.muted is None), key=order)
-    if not live:
-        return NPD_OK, "muted"
-    worst = live[0]
-    status = {"fires": NPD_PROBLEM, "blind": NPD_UNKNOWN, "quiet": NPD_OK}[worst.finding.verdict]
-    if status == NPD_PROBLEM and worst.finding.severity == "info":
-        status = NPD_OK
-    text = plain(f"{worst.id}: {worst.finding.headline}")
-    return status, text if len(text) <= _NPD_WIDTH else text[: _NPD_WIDTH - 2] + ".."
+    return run_rule(arguments)

@@ -9,14 +9,19 @@ from seawall.sources.source import Source
 from seawall.words import size
 
 
-def named_workload(source: Source, text: str) -> Workload:
-    """The one that ``text`` names; UsageProblem for none, for several, or when none can be seen."""
+def named_workload(source: Source, text: str, *, takes_parts: bool = False) -> Workload:
+    """The one that ``text`` names; UsageProblem for none, for several, or when none can be seen.
+    Of a batch job's step the job, unless ``takes_parts``.
+    """
     from seawall.accounts.addresses import resolve  # noqa: PLC0415 - only when one is named
 
     workloads = source.first.get(Workloads)
     if isinstance(workloads, Unread):
         raise lookup_problem(workloads)
-    return resolve(text, workloads)
+    found = resolve(text, workloads)
+    if found.step is None or takes_parts or found.slurm is None:
+        return found
+    return workloads.by_cgroup.get(found.slurm.cgroup, found)
 
 
 def lookup_problem(missing: Unread) -> UsageProblem:

@@ -3,6 +3,7 @@
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from seawall.accounts.cgroup_memory.memory_groups import MemoryGroup, MemoryGroups
@@ -26,6 +27,7 @@ from seawall.accounts.numbers.tool_numbers_processes import (
     process_numbers,
     resident_of,
 )
+from seawall.accounts.numbers.tool_numbers_slurm import slurm_numbers
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.cli.named_workload import lookup_problem, named_workload
 from seawall.cli.source_options import add_source_arguments
@@ -72,8 +74,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_source_arguments(parser)
     parser.add_argument(
         "workload", metavar="WORKLOAD", nargs="?",
-        help="namespace/pod[/container], a container id, pid:N, unit:NAME or a cgroup path; "
-        "without one, the node",
+        help="namespace/pod[/container], a container id, pid:N, unit:NAME, slurm:JOB[.STEP] or a "
+        "cgroup path; without one, the node",
     )  # fmt: skip
     parser.add_argument("--node", action="store_true", help="the node's numbers: same as '/'")
     parser.add_argument("--bytes", action="store_true", help="formulas in bytes, not rounded")
@@ -161,6 +163,8 @@ def _workload(
 ) -> WorkloadPage:
     containers = _containers(source, workload, groups) if workload.kind == "pod" else []
     group = groups.by_path.get(workload.cgroup)
+    if group is not None and workload.step:
+        group = replace(group, workload=workload)
     if group is None and len(containers) == 1:
         group, containers = containers[0], []  # a report of the container's files alone
     if group is None or group.memcg.usage is None:
@@ -168,6 +172,8 @@ def _workload(
     resident = _resident(source, group, missed.shares)
     unread = unread_limits(group, groups)
     numbers = (*tool_numbers(group), *process_numbers(resident))
+    if workload.slurm is not None:
+        numbers = (*numbers, *slurm_numbers(group, resident))
     if containers:
         numbers = with_pod_sum(numbers, containers)
     files = _files_of(source, group, groups, containers)
@@ -179,10 +185,11 @@ def _workload(
     meminfo = source.first.get(Meminfo)
     return WorkloadPage(
         group=group,
+        slurm=workload.slurm,
         kind=workload.kind if group.workload is None else group.workload.kind,
         parts=parts_of(group.memcg),
         limit=limit and limit[0],
-        limit_of=limit[1].name if limit else "",
+        limit_of=_name_of(source, limit[1]) if limit else "",
         limits_unread=tuple(place.name for place in unread),
         numbers=numbers,
         counts=tool_counts(group),
@@ -193,6 +200,13 @@ def _workload(
         has_lxcfs=_has_lxcfs(source, group),
         containers=tuple(containers),
     )
+
+
+def _name_of(source: Source, place: MemoryGroup) -> str:
+    """A step's own, where the workload is its job."""
+    workloads = source.first.get(Workloads)
+    part = None if isinstance(workloads, Unread) else workloads.job_parts.get(place.path)
+    return place.name if part is None else part.name
 
 
 def _nothing_counted(
@@ -239,7 +253,8 @@ def _stock_bytes(source: Source) -> int:
 
 
 def _named(source: Source, text: str) -> tuple[Workload, MemoryGroups]:
-    workload, groups = named_workload(source, text), source.first.get(MemoryGroups)
+    workload = named_workload(source, text, takes_parts=True)
+    groups = source.first.get(MemoryGroups)
     if isinstance(groups, Unread):
         raise lookup_problem(groups)
     return workload, groups

@@ -11,6 +11,7 @@ from typing import Final
 
 from seawall.blackbox.reader import Box
 from seawall.cli.console import terminal_columns
+from seawall.cli.judging_options import add_rules_argument
 from seawall.cli.oom_live import log_of
 from seawall.cli.output_file import check_output, write_whole
 from seawall.cli.pods import table_of
@@ -18,7 +19,7 @@ from seawall.cli.policy_file import load_policy
 from seawall.cli.progress import ProgressLine
 from seawall.cli.recent_event_sources import add_since_argument
 from seawall.cli.source_options import add_source_arguments, box_place, open_source
-from seawall.cli.why import Asking, add_rules_argument
+from seawall.cli.why import Asking
 from seawall.findings.rule import load_rules
 from seawall.findings.rule_schedule import RuleSchedule
 from seawall.host.event_log.probe import DECISIONS

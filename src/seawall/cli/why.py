@@ -18,6 +18,7 @@ from seawall.accounts.node_memory.memory_left import MemoryLeft, memory_left
 from seawall.cli import statuses
 from seawall.cli.base_file import learn_if_idle
 from seawall.cli.console import console_for
+from seawall.cli.judging_options import add_judging_arguments
 from seawall.cli.policy_file import load_policy
 from seawall.cli.recent_event_sources import add_since_argument, begin_recent_events
 from seawall.cli.source_options import INTERIM, add_source_arguments, open_source
@@ -68,23 +69,6 @@ def complete(arguments: Namespace) -> None:
     if arguments.oneline and (arguments.json or arguments.whole or arguments.subject):
         raise UsageProblem("--oneline is about the whole node and goes with neither --json, --whole"
                            " nor a subject")  # fmt: skip
-
-
-def add_judging_arguments(parser: ArgumentParser) -> None:
-    """Options of every verb that judges."""
-    parser.add_argument(
-        "--fail-on", choices=("critical", "warning"),
-        help="exit 10 if something at that level fires, 11 if blind there",
-    )  # fmt: skip
-    add_rules_argument(parser)
-
-
-def add_rules_argument(parser: ArgumentParser) -> None:
-    """Which rules count, and from where on."""
-    parser.add_argument(
-        "--rules", metavar="FILE", default=None,
-        help="mutes and thresholds (default /etc/seawall/rules.toml, where it exists)",
-    )  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from seawall.host.host import BREAKS_OFF, HERE_ONLY, NOT_IN_REPORT, Unread
+from seawall.words import first
 
 if TYPE_CHECKING:  # a verb that reads a file alone has nothing of these
     from seawall.findings.finding import Judged
@@ -35,6 +36,11 @@ _NOT_HELD: Final = (
 _WHILE_IT_LIVES: Final = "seawall why or capture on the machine itself, while it is up"
 _WITHOUT_ROOT: Final = "seawall on the node itself, without --root: processes are asked, no files"
 _TITLES_SHOWN: Final = 2
+_JOBS_SHOWN: Final = 5
+_NOT_COUNTED: Final = "no cgroup counts it: they have one in the freezer's tree alone"
+_COUNTS_JOBS: Final = (
+    "ConstrainRAMSpace=yes in cgroup.conf, or JobAcctGatherType=jobacct_gather/cgroup in slurm.conf"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,10 @@ def not_seen(judged: "Iterable[Judged]", snapshots: "Sequence[Snapshot]") -> lis
         NotSeen(_names(items), why, needs, len({i.id for i in items}))
         for (why, needs), items in rows.items()
     ]
-    return found + _unread_rows(snapshots, told) + _unseen_holders(snapshots)
+    return (
+        found + _unread_rows(snapshots, told) + _unseen_holders(snapshots)
+        + _uncounted_jobs(snapshots)
+    )  # fmt: skip
 
 
 def _unseen_holders(snapshots: "Sequence[Snapshot]") -> list[NotSeen]:
@@ -99,7 +108,20 @@ def unread_rows(snapshots: "Sequence[Snapshot]", more: Iterable[Unread] = ()) ->
     """For verbs without rules: what of the topics they asked for was not readable, and of
     ``more``, which they asked themselves.
     """
-    return _unread_rows(snapshots, set(), more)
+    return _unread_rows(snapshots, set(), more) + _uncounted_jobs(snapshots)
+
+
+def _uncounted_jobs(snapshots: "Sequence[Snapshot]") -> list[NotSeen]:
+    """Slurm's jobs that no cgroup of memory's is made for: of the last moment."""
+    from seawall.readings.slurm_jobs import SlurmJobs  # noqa: PLC0415 - where Workloads is
+
+    for snapshot in reversed(snapshots):
+        for value in snapshot.values():
+            if isinstance(value, SlurmJobs) and value.uncounted:
+                numbers = [job.job for job in value.uncounted]
+                words = first(sorted(numbers, key=len), _JOBS_SHOWN)
+                return [NotSeen(f"memory of Slurm jobs {words}", _NOT_COUNTED, _COUNTS_JOBS)]
+    return []
 
 
 def _names(items: "list[Judged]") -> str:

@@ -14,6 +14,8 @@ from seawall import kubelet_folders
 ENVIRONMENT_NAMES: Final = re.compile(
     rb"(?:(?:NVIDIA|CUDA|ROCR?|HIP|HSA|GPU|AMD|ZE|ONEAPI)_[A-Z0-9_]+|PASS_DEVICE_SPECS)\Z"
 )
+# Of processes alone: what tells a job from another, and whose it is.
+_JOB_NAMES: Final = re.compile(rb"SLURM_(?:JOB_(?:ID|UID|USER|ACCOUNT)|ARRAY_(?:JOB|TASK)_ID)\Z")
 # Each by its name: io.kubernetes.cri-o.Annotations, for one, holds whatever users wrote.
 ANNOTATION_NAMES: Final = re.compile(
     r"(?:io\.kubernetes\.cri\.(?:container-type|container-name|image-name"
@@ -45,10 +47,22 @@ def first_word(cmdline: bytes) -> bytes:
 
 def keep_environment(environ: bytes) -> bytes:
     """Only variables whose names are on the allow-list, values included."""
-    kept = [
-        word for word in environ.split(b"\0") if ENVIRONMENT_NAMES.match(word.partition(b"=")[0])
-    ]
+    kept = []
+    for word in environ.split(b"\0"):
+        name = word.partition(b"=")[0]
+        if ENVIRONMENT_NAMES.match(name) or _JOB_NAMES.match(name):
+            kept.append(word)
     return b"\0".join(kept)
+
+
+def keep_user_names(users: bytes) -> bytes:
+    """/etc/passwd: names and numbers; no passwords, full names or folders."""
+    kept = []
+    for line in users.split(b"\n"):
+        words = line.split(b":")
+        if len(words) > 2:
+            kept.append(b":".join((words[0], b"x", words[2])) + b"\n")
+    return b"".join(kept)
 
 
 def keep_mount_options(mountinfo: bytes) -> bytes:
@@ -202,6 +216,8 @@ def sieve_for(path: str, *, with_cmdline: bool = False) -> Callable[[bytes], byt
         return None if with_cmdline else first_word
     if name == "environ" and path.startswith("/proc/"):
         return keep_environment
+    if name == "passwd":
+        return keep_user_names
     if name == "mountinfo":
         return keep_mount_options
     if name in ("config.json", "config.v2.json", "hostconfig.json"):
@@ -224,7 +240,7 @@ UNIT_FOLDERS: Final = (
 )  # fmt: skip
 SIEVED_NAMES: Final = frozenset(
     {
-        "cmdline", "environ", "mountinfo", "kmsg", "kubelet_internal_checkpoint",
+        "cmdline", "environ", "passwd", "mountinfo", "kmsg", "kubelet_internal_checkpoint",
         "config.json", "config.v2.json", "hostconfig.json", "state.json",
     }
 )  # fmt: skip

@@ -9,14 +9,17 @@ from seawall.accounts.numbers.tool_numbers import ToolCount, ToolNumber
 from seawall.accounts.numbers.tool_numbers_processes import Resident
 from seawall.findings.blindness import NotSeen
 from seawall.readings.meminfo import Meminfo
+from seawall.readings.slurm_jobs import SlurmJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadPage:
-    """One container, pod, unit or cgroup."""
+    """One container, pod, unit, batch job or cgroup."""
 
     group: MemoryGroup
     kind: str
+    slurm: SlurmJob | None = None
+    """The batch job that it is or is a part of."""
     parts: MemoryParts
     """Do not overlap; A to K sum to the usage."""
     limit: int | None

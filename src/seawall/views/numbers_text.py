@@ -28,6 +28,7 @@ from seawall.views.numbers_words import (
     whose_limit,
     why,
 )
+from seawall.views.slurm_words import job_words
 from seawall.views.terminal import Console
 from seawall.words import count, percent, size
 
@@ -72,6 +73,8 @@ def _summary(page: WorkloadPage, paper: Console) -> Iterator[str]:
     else:
         words += "; no limit of its own or above it"
     yield from paper.wrap(words + _cache_words(page, usage) + ".")
+    if page.group.workload is not None and (told := job_words(page.group.workload)):
+        yield from paper.wrap(f"{told}. {page.group.path}")
 
 
 def _cache_words(page: WorkloadPage, usage: int) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from seawall.accounts.cgroup_memory.memory_numbers import held_bytes, working_set
 from seawall.views.numbers_page import NodePage, WorkloadPage
+from seawall.views.slurm_words import accounting_words
 from seawall.words import percent, size
 
 _NOTABLE_BYTES: Final = 1 << 20
@@ -73,6 +74,8 @@ def why(page: WorkloadPage) -> Iterator[str]:
     if parts.swap:
         yield f"{size(parts.swap)} more is swapped out: no number but the swap one has it."
     yield from _processes(page)
+    if page.slurm is not None:
+        yield from accounting_words(page.group)
     yield from _inside(page)
 
 

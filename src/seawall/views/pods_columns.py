@@ -124,8 +124,8 @@ def ordered(rows: Sequence[PodRow], key: str, *, whole: bool) -> list[PodRow]:
 
 
 def is_pods(row: PodRow) -> bool:
-    """Whether it is a pod or a container, and not a part of the host itself."""
-    return row.workload.kind in ("container", "pod")
+    """Whether it is a pod, a container or a batch job, and not a part of the host itself."""
+    return row.workload.kind in ("container", "pod") or row.workload.slurm is not None
 
 
 HEX_ID: Final = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16,}(?![0-9A-Za-z])")

@@ -19,7 +19,7 @@ from seawall.accounts.workloads import Workload, Workloads
 from seawall.cgroup_paths import place_of
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
-from seawall.readings import cgroup, container_files, oom_score_adj
+from seawall.readings import cgroup, container_files, oom_score_adj, slurm_jobs
 from seawall.readings.cgroup import Cgroups
 from seawall.readings.cgroup_tree import file_path
 from seawall.readings.container_files import ContainerFiles
@@ -49,6 +49,7 @@ class WorkloadInventory:
         self._capacity: int | None = None
         self.cgroups = _NONE
         self.files = _NO_FILES
+        self._jobs = slurm_jobs.NO_JOBS
         self.workloads = Workloads({}, {})
         self.problem = "the cgroup tree was not read yet"
         """Why nobody is known; empty when somebody is."""
@@ -107,8 +108,11 @@ class WorkloadInventory:
         self._note_folders()
         self._note_unnamed(found.paths)
         is_new |= self._read_files()
+        jobs = slurm_jobs.read_owners(self._host, found, self._jobs)
+        is_new |= jobs.by_cgroup != self._jobs.by_cgroup
+        self._jobs = jobs
         # Processes move while the tree stays.
-        self.workloads = joining.account(found, self.files)
+        self.workloads = joining.account(found, self.files, jobs)
         self._read_rows(is_new=is_new)
 
     def _read_files(self) -> bool:

@@ -16,7 +16,7 @@ from seawall.accounts.log_episodes.recent_events import RecentEvent
 from seawall.readings.event_log.event_log import EventLog
 from seawall.readings.event_log.log_line import LogTime
 from seawall.readings.event_log.sign import Sign
-from seawall.words import first
+from seawall.words import first, size
 
 _EVICTION_GAP: Final = 30.0
 _SPELL_GAP: Final = 120.0
@@ -25,6 +25,10 @@ _QUOTED_POD: Final = re.compile(r'"([^"]{1,506})"')
 _UID_TAIL: Final = re.compile(r"\([0-9a-f-]{8,64}\)")
 _SHORT_ID: Final = 12
 _PODS_MOST: Final = 200
+_OWN_SAMPLE: Final = (
+    "by its own sample of the processes (JobAcctGatherParams=OverMemoryKill; before 18.08 without "
+    "it), not by the kernel's OOM killer: the cgroup's limit was not what decided"
+)
 
 
 # --- the kubelet --------------------------------------------------------------------------
@@ -325,6 +329,7 @@ def _described_pod(signs: Sequence[Sign]) -> RecentEvent:
 def slurm(log: EventLog) -> Iterator[RecentEvent]:
     """Steps out of memory, steps that no signal ends, nodes that do not answer."""
     yield from _slurm_ooms(log)
+    yield from _slurm_overs(log)
     yield from _slurm_tasks(log)
     yield from _slurm_deaths(log)
     yield from _slurm_stuck(log)
@@ -354,6 +359,8 @@ def _slurm_ooms(log: EventLog) -> Iterator[RecentEvent]:
             details.append(
                 f"its cgroup counts {max(counts)} OOM kill(s): the step's own limit, not the node's"
             )
+        if any(s.what == "step_at_limit" and s.words["step"] == step for s in log.signs):
+            details.append("it reached its limit before: Slurm counts that for page cache too")
         if task:
             details.append(f"task {task.words['task']} on {task.words['node'].lower()}")
         end = _cancelled(log, step)
@@ -368,9 +375,30 @@ def _slurm_ooms(log: EventLog) -> Iterator[RecentEvent]:
         )  # fmt: skip
 
 
+def _slurm_overs(log: EventLog) -> Iterator[RecentEvent]:
+    """Slurm's own kill by a sample; the kernel and the cgroup's limit had no part in it."""
+    for sign in log.signs:
+        if sign.what != "step_over":
+            continue
+        words = sign.words
+        name = f"{'step' if '.' in words['step'] else 'job'} {words['step']}"
+        virtual = "virtual " if words["virtual"] else ""
+        is_bytes = "Id=" in sign.line.text  # the older words came with KiB up to 17.11
+        used, limit = (
+            (size(int(words["used"])), size(int(words["limit"]))) if is_bytes
+            else (words["used"], words["limit"])
+        )  # fmt: skip
+        yield episode(
+            "slurm_oom", moments_of([sign]),
+            f"Slurm ended {name} itself: {used} of {virtual}memory, its limit is {limit}",
+            [_OWN_SAMPLE],
+            count=1, workload=name,
+        )  # fmt: skip
+
+
 def _slurm_tasks(log: EventLog) -> Iterator[RecentEvent]:
     """Srun's own words, where no slurmstepd tells of the step."""
-    if any(sign.what == "step_oom" for sign in log.signs):
+    if any(sign.what in ("step_oom", "step_over") for sign in log.signs):
         return
     for sign in log.signs:
         if sign.what == "task_oom_slurm":

@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from seawall.accounts.oom.report_facts import Owner
 from seawall.cgroup_paths import CgroupPlace, place_of
+from seawall.slurm_paths import part_of
 
 RoleKind: TypeAlias = Literal[
     "container", "pod", "inside", "allocatable", "qos", "reserved", "system", "users",
@@ -31,7 +32,6 @@ _RESERVED: Final = re.compile(
     re.ASCII,
 )
 _USER: Final = re.compile(r"user-(\d{1,10})\.slice\Z", re.ASCII)
-_STEP: Final = re.compile(r"step_(\w{1,20})\Z", re.ASCII)
 _CLASSES: Final = {"burstable": "Burstable", "besteffort": "BestEffort"}
 
 
@@ -149,7 +149,7 @@ def _by_path(path: str, place: CgroupPlace) -> LimitRole:
             "leaves it to them: no pod's own limit.", "lower --qos-reserved of the kubelet",
         )  # fmt: skip
     if place.job:
-        return _job(path, place)
+        return _job(path)
     if daemons := _reserved(parts):
         return daemons
     if place.is_machine:
@@ -202,12 +202,15 @@ def _reserved(parts: list[str]) -> LimitRole | None:
     )  # fmt: skip
 
 
-def _job(path: str, place: CgroupPlace) -> LimitRole:
-    steps = [found[1] for part in path.split("/") if (found := _STEP.match(part))]
-    number = (place.job or "").removeprefix("job_")
-    step = f" step {steps[0]}" if steps else ""
+def _job(path: str) -> LimitRole:
+    part = part_of(path)
+    subject = "a Slurm job"
+    if part is not None:
+        subject = f"Slurm job {part.job}" + (f" step {part.step}" if part.step else "")
+        subject += f" task {part.task}" if part.task else ""
+        subject += f" of uid {part.uid}" if part.uid is not None else ""
     return LimitRole(
-        "job", f"Slurm job {number}{step}",
+        "job", subject,
         "That is the memory that was allocated to the job (--mem, --mem-per-cpu), with all that "
         "its processes share.", "ask for more memory (--mem, --mem-per-cpu)",
     )  # fmt: skip

@@ -93,6 +93,9 @@ class TaskWorkloads:
 
     def _as_if_there(self, path: str) -> Workload | None:
         """The workload of a path that is not in the tree any more."""
+        there_still = self._known.of_cgroup(path)
+        if there_still is not None and there_still.slurm is not None:
+            return there_still  # with the user's name, where a step alone has gone
         above = [path]
         while above[-1] != "/":
             above.append(above[-1].rpartition("/")[0] or "/")

@@ -21,7 +21,7 @@ _NEEDLES: Final = (
     b"oom", b" cpuset=", b"memory: usage ", b"blocked ", b"allocation failure", b"lockup",
     b"nohang", b"vict", b"low on resource", b"ode became ", b"done with job", b"ot responding",
     b"srun: error: ", b"systemd-shutdown", b"systemd-modules-load", b"reboot: ", b"syslogd",
-    b"seawall-guard", b"direct_compact",
+    b"seawall-guard", b"direct_compact", b"memory limit (", b"limit at least once",
 )  # fmt: skip
 _LINE_NEEDLES: Final = (b" tgid", b"  memory: ")
 # Those with a capital are looked for at once: few letters of a log are one, and re goes past all
@@ -59,6 +59,7 @@ HINT: Final = re.compile(
     rb"|The system will (?:reboot|power off|halt)|Sending SIGKILL to cgroup"
     rb"|seawall-guard(?:: |\.service: Main process exited)"
     rb"|Workqueue: |Mem-Info:|direct_compact"
+    rb"|memory limit \(\d{1,20} > \d|limit at least once during execution"
 )
 """In lines of an event, and in those beside them that tell what it was.
 

@@ -128,6 +128,7 @@ _RFC5424: Final = re.compile(
 )
 _BARE: Final = re.compile(
     r"(?P<program>kernel|slurmstepd|slurmd|slurmctld|srun|earlyoom|oomd|systemd-oomd)"
+    r"(?:(?:(?<=slurmd)|(?<=slurmstepd))-\w[\w.-]{0,63})?"
     r"(?:\[(?P<pid>\d{1,10})\])?: "
 )
 _KLOG: Final = re.compile(

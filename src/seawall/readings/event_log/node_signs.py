@@ -4,7 +4,8 @@
 
 Sources: kubernetes pkg/kubelet/eviction/eviction_manager.go, helpers.go, pkg/kubelet/kubelet.go,
 pkg/kubelet/oom/oom_watcher_linux.go (1.3 to 1.34); containerd pkg/cri events; moby libcontainerd;
-conmon; Slurm src/slurmd/slurmstepd, src/slurmctld, src/srun (17.11 to 25.05).
+conmon; Slurm src/slurmd/slurmstepd, src/slurmctld, src/srun (17.11 to 25.05), of memory
+src/plugins/task/cgroup/task_cgroup_memory.c and jobacct_gather.c (14.11 to 26.05).
 """
 
 from typing import Final
@@ -103,12 +104,25 @@ POD_PATTERNS: Final[tuple[Pattern, ...]] = (
 )  # fmt: skip
 
 _SLURM: Final = "slurmstepd slurmd slurmctld srun slurm"
+# Log.c, log_build_step_id_str: since 26.05 Slurm's own id where there is no number.
+_STEP: Final = r"(?:\d{1,12}|s[0-9A-HJKMNP-TV-Z]{13})(?:\.\w{1,12}(?:\+\d{1,10})?)?"
 _AT: Final = r"(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)"
 SLURM_PATTERNS: Final[tuple[Pattern, ...]] = (
     pattern(
         "step_oom", "oom",
         r".{0,80}?Detected (?P<count>\d{1,8}) oom[_-]kill event(?:\(s\)|s)? in "
-        r"(?:(?:StepId=|step )(?P<step>\d{1,12}(?:\.\w{1,12})?)|(?P<step2>\S{1,60}))", _SLURM,
+        rf"(?:(?:StepId=|step )(?P<step>{_STEP})|(?P<step2>\S{{1,60}}))", _SLURM,
+    ),
+    # JobAcctGatherParams=OverMemoryKill, and before 18.08 by itself: Slurm's own kill.
+    pattern(
+        "step_over", "memory limit (",
+        rf".{{0,80}}?(?:[SJ]\w{{2,3}}Id=|Step |Job )(?P<step>{_STEP}) exceeded (?P<virtual>virtual )?memory limit "
+        r"\((?P<used>\d{1,20}) > (?P<limit>\d{1,20})\), being killed", _SLURM,
+    ),
+    # Cgroup v1 alone: the limit was reached, which page cache does too.
+    pattern(
+        "step_at_limit", "at least once",
+        rf".{{0,80}}?(?:[SJ]\w{{2,3}}Id=|[Ss]tep |[Jj]ob )(?P<step>{_STEP}) hit memory(?:\+swap)? limit at least once", _SLURM,
     ),
     pattern(
         "step_oom", "oom-kill",

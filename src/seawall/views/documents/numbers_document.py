@@ -177,6 +177,7 @@ NUMBERS: Final = Document(
             *shown({"scope": _workload_scope}, "workload=name"),
             *shown("kind", turn=one_of("container pod unit slice cgroup root")),
             *unread("cgroup=group.path cgroup_version=group.memcg.version"),
+            *known("slurm"),
             *unread({"limit_bytes": limit}, limit_of, {"held_bytes": held}),
             *unread("parts counts processes=resident inside has_lxcfs", containers),
             *shown({"why": why_lines}),

@@ -159,6 +159,7 @@ PODS: Final = Document(
         PodObject: (
             *shown("name kind namespace pod pod_uid container container_id", of="row.workload"),
             *shown("runtime unit cgroup qos is_sandbox", of="row.workload"),
+            *known("slurm=row.workload.slurm"),
             *shown("is_leaf nested undivided_bytes=undivided", of="row"),
             *shown(danger, distance_cgroup),
             *known("oom_kills_gone=gone oom_kills_in_window=in_window", of="row.kills"),

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one look at a node of Slurm finds of its jobs, as values (host/slurm_node_look.py)."""
+
+from dataclasses import dataclass
+
+from seawall.slurm_paths import JobPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobProcesses:
+    """One job's cgroup, and who is in it."""
+
+    part: JobPart
+    users: int
+    """Processes that are not slurmstepd's."""
+    has_stepd: bool
+    """A slurmstepd of root's is in it: the job or one of its steps runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmNodeLook:
+    """What is there at one moment."""
+
+    jobs: tuple[JobProcesses, ...]
+    shm_bytes: dict[int, int]
+    """In /dev/shm by the uid of the file's owner; no root's."""
+    uids: frozenset[int] | None
+    """Whoever has a process here; None where nobody had to be asked."""
+    unseen: tuple[str, ...] = ()
+    """What was not looked at, in words."""
+
+    @property
+    def running(self) -> tuple[JobProcesses, ...]:
+        """Jobs whose slurmstepd lives."""
+        return tuple(job for job in self.jobs if job.has_stepd)
