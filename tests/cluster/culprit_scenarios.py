@@ -56,9 +56,12 @@ class Chase:
 
 
 def chases(
-    scene: ObservedScene, chance: random.Random, pools: int, delivered: float
-) -> Iterator[dict[str, object]]:
-    """So many at a time, each in a stratum and zone of its own; a row for each."""
+    scene: ObservedScene, chance: random.Random, pools: int, delivered: float,
+    apart: tuple[float, float] = (APART_SECONDS, 36.0),
+) -> Iterator[dict[str, object]]:  # fmt: skip
+    """So many at a time, each in a stratum and zone of its own; a row for each.  ``apart``: least
+    and most seconds from a death to the next.
+    """
     found = []
     with contextlib.ExitStack() as stack:
         for number in range(pools):
@@ -69,7 +72,7 @@ def chases(
             scene.right.add((pool.space, "hog"))
             killer = SlowKiller(
                 scene.plane, scene.nodes, pool.space, "hog", delivered,
-                chance.uniform(APART_SECONDS, 36.0), random.Random(chance.random()),
+                chance.uniform(*apart), random.Random(chance.random()),
             )  # fmt: skip
             found.append(Chase(pool, killer, replicas, 0.0))
         for one in found:
@@ -85,7 +88,8 @@ def chases(
 
 def hunt(scene: ObservedScene, found: list[Chase]) -> None:
     """Until each hog is convicted, or has had its deaths."""
-    deadline = time.monotonic() + 40 * DEATHS_MOST + 60
+    slowest = max(one.killer.apart_seconds for one in found)
+    deadline = time.monotonic() + (slowest + 4) * DEATHS_MOST + 60
     left = list(found)
     while left and time.monotonic() < deadline:
         time.sleep(0.1)
