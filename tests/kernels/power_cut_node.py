@@ -37,14 +37,17 @@ class Node:
     def __init__(
         self, image: vm.Image, folder: Path, job: str, disks: Sequence[VolatileDisk],
         *, files: Mapping[str, bytes], memory_mib: int = 512, root_iops: int | None = None,
-        options: Sequence[str] = (),
+        options: Sequence[str] = (), keeps_disk: bool = False,
     ) -> None:  # fmt: skip
-        """``options``: more of QEMU's; a drive among them is the first behind ``disks``."""
+        """``options``: more of QEMU's; a drive among them is the first behind ``disks``.
+        ``keeps_disk``: what it writes stays in the image's disk.
+        """
         self.lines: list[tuple[float, str]] = []
         """Stamps are this host's monotonic clock, after the line was read."""
         vm._write_job(folder / "job.tar", {"job.sh": job.encode(), **files})
         with open(folder / "back.raw", "wb") as back:
             back.truncate(1 << 20)
+        snapshot = "off" if keeps_disk else "on"
         throttle = f",throttling.iops-total={root_iops}" if root_iops else ""
         command = [
             *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", vm.CPU, "-smp", "2",
@@ -52,7 +55,7 @@ class Node:
             "-display", "none", "-serial", "stdio",
             "-kernel", image.kernel, "-initrd", str(image.initramfs),
             "-append", f"{vm.KERNEL_WORDS} node.cgroup=v2",
-            "-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on{throttle}",
+            "-drive", f"file={image.disk},if=virtio,format=raw,snapshot={snapshot}{throttle}",
             "-drive", f"file={folder / 'job.tar'},if=virtio,format=raw,readonly=on",
             "-drive", f"file={folder / 'back.raw'},if=virtio,format=raw",
         ]  # fmt: skip

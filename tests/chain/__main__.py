@@ -1,0 +1,82 @@
+"""`make chain`: the incident on real kubelets in QEMU, phase by phase, written down.
+
+``python -m tests.chain --phases alone guarded --nodes 2 --journal FILE --records FOLDER``: a
+line of JSON for each run, and the text that a page can show.  Ends with 2 where it cannot run here.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.chain.chain_cluster import chain_cluster
+from tests.chain.chain_image import image
+from tests.chain.chain_phases import PHASES, shown
+from tests.chain.chain_record import record
+from tests.cluster.plane_build import PlaneProblem, build, version_wanted
+from tests.kernels.guard_boots import say
+from tests.kernels.guard_campaign import commit
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--phases", nargs="+", choices=list(PHASES), default=list(PHASES))
+    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5, help="of the guard that enforces")
+    parser.add_argument("--journal", type=Path, help="a line of JSON for each run")
+    parser.add_argument("--records", type=Path, help="a folder for the texts")
+    parser.add_argument("--consoles", type=Path, help="a folder for what the nodes said")
+    given = parser.parse_args()
+    try:
+        program, disk = build(version_wanted(), "plane"), image()
+    except PlaneProblem as problem:
+        say(str(problem))
+        return 2
+    for name in given.phases:
+        phase = PHASES[name]
+        began = time.monotonic()
+        nodes = [f"n{number}" for number in range(1, (phase.nodes or given.nodes) + 1)]
+        with (
+            tempfile.TemporaryDirectory(prefix="seawall-chain-") as folder,
+            chain_cluster(
+                program, disk, Path(folder), nodes, phase.guard, with_actor=phase.with_actor,
+                keeps_disk=phase.before is not None, before=phase.before,
+            ) as cluster,
+        ):  # fmt: skip
+            say(f"{name}: {len(nodes)} nodes Ready after {time.monotonic() - began:.0f} s")
+            for number in range(given.runs if name == "guarded" else 1):
+                try:
+                    figures = phase.play(cluster)
+                except Exception as problem:  # what was seen is written down first
+                    figures = {"problem": repr(problem)}
+                    raise
+                finally:
+                    write(given, name, phase.title, number + 1, figures, cluster.watch.rows)
+                    for node in cluster.nodes.values() if given.consoles else ():
+                        given.consoles.mkdir(parents=True, exist_ok=True)
+                        (given.consoles / f"{name}-{node.name}").write_text(node.console)
+    return 0
+
+
+def write(
+    given: argparse.Namespace, name: str, title: str, number: int, figures: dict[str, Any],
+    rows: list[dict[str, Any]],
+) -> None:  # fmt: skip
+    row = {"phase": name, "run": number, "nodes": given.nodes, "version": commit(),
+           "load": round(os.getloadavg()[0], 1), **figures, "rows": rows}  # fmt: skip
+    if given.journal:
+        with given.journal.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    text = record(f"{name}: {title}", rows, shown(figures))
+    say(text)
+    if given.records:
+        given.records.mkdir(parents=True, exist_ok=True)
+        (given.records / f"{name}-{number}.txt").write_text(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
