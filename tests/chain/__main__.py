@@ -10,22 +10,25 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.chain.chain_cluster import chain_cluster
 from tests.chain.chain_image import image
-from tests.chain.chain_phases import PHASES, shown
+from tests.chain.chain_phases import PHASES, Phase, shown
 from tests.chain.chain_record import record
 from tests.cluster.plane_build import PlaneProblem, build, version_wanted
 from tests.kernels.guard_boots import say
 from tests.kernels.guard_campaign import commit
+from tests.kernels.vm import Image
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--phases", nargs="+", choices=list(PHASES), default=list(PHASES))
     parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--together", action="store_true", help="all in one cluster")
     parser.add_argument("--runs", type=int, default=5, help="of the guard that enforces")
     parser.add_argument("--journal", type=Path, help="a line of JSON for each run")
     parser.add_argument("--records", type=Path, help="a folder for the texts")
@@ -36,18 +39,28 @@ def main() -> int:
     except PlaneProblem as problem:
         say(str(problem))
         return 2
-    for name in given.phases:
-        phase = PHASES[name]
-        began = time.monotonic()
-        nodes = [f"n{number}" for number in range(1, (phase.nodes or given.nodes) + 1)]
-        with (
-            tempfile.TemporaryDirectory(prefix="seawall-chain-") as folder,
-            chain_cluster(
-                program, disk, Path(folder), nodes, phase.guard, with_actor=phase.with_actor,
-                keeps_disk=phase.before is not None, before=phase.before,
-            ) as cluster,
-        ):  # fmt: skip
-            say(f"{name}: {len(nodes)} nodes Ready after {time.monotonic() - began:.0f} s")
+    groups = [given.phases] if given.together else [[name] for name in given.phases]
+    for names in groups:
+        play_all(given, program, disk, [(name, PHASES[name]) for name in names])
+    return 0
+
+
+def play_all(
+    given: argparse.Namespace, program: Path, disk: Image, phases: Sequence[tuple[str, Phase]]
+) -> None:
+    """One after the other in one cluster, whose nodes have the first one's file."""
+    began, first = time.monotonic(), phases[0][1]
+    nodes = [f"n{number}" for number in range(1, (first.nodes or given.nodes) + 1)]
+    with (
+        tempfile.TemporaryDirectory(prefix="seawall-chain-") as folder,
+        chain_cluster(
+            program, disk, Path(folder), nodes, first.guard,
+            with_actor=any(phase.with_actor for _, phase in phases),
+            keeps_disk=first.before is not None, before=first.before,
+        ) as cluster,
+    ):  # fmt: skip
+        say(f"{len(nodes)} nodes Ready after {time.monotonic() - began:.0f} s")
+        for name, phase in phases:
             for number in range(given.runs if name == "guarded" else 1):
                 try:
                     figures = phase.play(cluster)
@@ -59,7 +72,6 @@ def main() -> int:
                     for node in cluster.nodes.values() if given.consoles else ():
                         given.consoles.mkdir(parents=True, exist_ok=True)
                         (given.consoles / f"{name}-{node.name}").write_text(node.console)
-    return 0
 
 
 def write(

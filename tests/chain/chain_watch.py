@@ -10,7 +10,7 @@ from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.custom_resources import API
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 HOG, WEB = "ml", "shop"
 """Namespaces of the culprit and of the innocents."""
 

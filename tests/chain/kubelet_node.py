@@ -51,6 +51,8 @@ class KubeletPlane(ControlPlane):
 class KubeletNode(Node):
     """Boots when it is made; its disk is fast until ``hold_disk``."""
 
+    is_own_session = True
+
     def __init__(
         self, image: vm.Image, folder: Path, name: str, files: Mapping[str, bytes],
         *, keeps_disk: bool = False,

@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.kernels import vm
 from tests.kernels.volatile_disk import VolatileDisk
 
+from seawall.proc.parent_death import die_with_parent
+
 DISK_MIB = 24
 CORRECTED_MOST = 1
 """e2fsck: 0 clean, 1 corrected; more: damage that an ordered journal never leaves."""
@@ -33,6 +35,11 @@ def empty_ext4(folder: Path) -> bytes:
 
 class Node:
     """Runs until ``kill``; the console is followed by a thread of its own."""
+
+    is_own_session = False
+    """A scheduling group of its own (sched_autogroup), that ends with the process that made it; for
+    who makes it in its main thread.
+    """
 
     def __init__(
         self, image: vm.Image, folder: Path, job: str, disks: Sequence[VolatileDisk],
@@ -62,11 +69,14 @@ class Node:
         for disk in disks:
             # No cache of this host's, and a write cache that the guest sees and has to flush.
             command += ["-drive", f"file=nbd:unix:{disk.path},if=virtio,format=raw,cache=none"]
+        parent = os.getpid()
         self._vm = subprocess.Popen(
             [*command, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=self.is_own_session,
+            preexec_fn=(lambda: die_with_parent(parent)) if self.is_own_session else None,  # noqa: PLW1509
         )
         self._said = folder / "console"
         """To look at while it runs."""
