@@ -61,6 +61,8 @@ def play_all(
     ):  # fmt: skip
         say(f"{len(nodes)} nodes Ready after {time.monotonic() - began:.0f} s")
         for name, phase in phases:
+            if phase.guard is not None:
+                cluster.use_guard(phase.guard)
             for number in range(given.runs if name == "guarded" else 1):
                 try:
                     figures = phase.play(cluster)

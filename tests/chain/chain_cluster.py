@@ -48,6 +48,13 @@ class ChainCluster:
             self.nodes[name] = KubeletNode(mine, there, name, files, keeps_disk=keeps_disk)
         wait_until(lambda: self.ready() == set(names), BOOT_SECONDS, f"{names} are Ready")
 
+    def use_guard(self, text: str) -> None:
+        """Another file for all guards."""
+        if text != self.guard:
+            for node in self.nodes.values():
+                node.use_guard(text)
+        self.guard = text
+
     def cut_power(self, name: str, guard: str, *, with_agent: bool) -> None:
         """Of a node that keeps its disk; it boots again, with these files."""
         node = self.nodes[name]
@@ -67,8 +74,8 @@ class ChainCluster:
             node.kill()
 
     def deploy_web(self) -> None:
-        """Two innocents a node, who answer the kubelet's probes."""
-        count = 2 * len(self.nodes)
+        """An innocent a node, who answers the kubelet's probes."""
+        count = len(self.nodes)
         probe = {"httpGet": {"path": "/", "port": 8080}, "timeoutSeconds": 5, "periodSeconds": 10}
         container = {
             "name": "web", "image": "docker.io/test/web:1", "imagePullPolicy": "Never",
@@ -90,11 +97,11 @@ class ChainCluster:
         return self.client.items(f"/api/v1/namespaces/{space}/pods")
 
     def deploy_hog(self, **more: object) -> None:
-        """The incident's pod: Guaranteed, 200 MiB, 20 MiB/s that no cgroup counts, NET_RAW; a
-        whole CPU, for in a tenth of one an emulated machine gets no such pace.  ``more``: fields
+        """The incident's pod: Guaranteed, 200 MiB, 20 MiB/s that no cgroup counts, NET_RAW; half
+        a CPU, for in a tenth of one an emulated machine gets no such pace.  ``more``: fields
         of its spec.
         """
-        amounts = {"cpu": "1", "memory": "200Mi"}
+        amounts = {"cpu": "500m", "memory": "200Mi"}
         container = {
             "name": "hog", "image": "docker.io/test/hog:1", "imagePullPolicy": "Never",
             "args": ["20", "1000"], "resources": {"requests": amounts, "limits": amounts},

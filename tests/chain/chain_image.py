@@ -42,7 +42,7 @@ MODULE_FOLDERS = ("net", "lib", "crypto", "arch", "drivers/net/virtio_net.ko",
                   "drivers/net/veth.ko", "drivers/net/net_failover.ko", "fs/overlayfs",
                   "fs/fuse")  # fmt: skip
 DISK_MIB = 3072
-UNITS = ("containerd", "kubelet", "seawall-guard", "seawall-agent")
+UNITS = ("chain-shell", "containerd", "kubelet", "seawall-guard", "seawall-agent")
 
 
 def image() -> vm.Image:

@@ -51,6 +51,9 @@ class KubeletPlane(ControlPlane):
 class KubeletNode(Node):
     """Boots when it is made; its disk is fast until ``hold_disk``."""
 
+    cpus = 1
+    """Two that share less than one of the host's spin for each other's locks."""
+    takes_input = True
     is_own_session = True
 
     def __init__(
@@ -60,6 +63,7 @@ class KubeletNode(Node):
         folder.mkdir(exist_ok=True)
         self.name, self.image, self.monitor = name, image, folder / "monitor"
         self.monitor.unlink(missing_ok=True)
+        self.reads = 0
         super().__init__(
             image, folder, "", (), files=files, memory_mib=MEMORY_MIB, keeps_disk=keeps_disk,
             options=(
@@ -70,6 +74,15 @@ class KubeletNode(Node):
 
     def hold_disk(self) -> None:
         vm_monitor.hold_disk(self.monitor, DISK, DISK_IOPS)
+
+    def use_guard(self, text: str) -> None:
+        """Another file for its guard, which reads it now."""
+        self.reads += 1
+        lines = text.strip().replace("\n", "\\n")
+        self.type_line(f"printf '{lines}\\n' > /etc/seawall/guard.toml")
+        said = f"=== guard reads {self.reads}"
+        self.type_line(f"systemctl reload seawall-guard && echo {said} > /dev/console")
+        self.wait_for(said, 120)
 
 
 def own_disk(image: vm.Image, folder: Path) -> vm.Image:

@@ -36,6 +36,9 @@ def empty_ext4(folder: Path) -> bytes:
 class Node:
     """Runs until ``kill``; the console is followed by a thread of its own."""
 
+    cpus = 2
+    takes_input = False
+    """Its console is also its keyboard (``type_line``)."""
     is_own_session = False
     """A scheduling group of its own (sched_autogroup), that ends with the process that made it; for
     who makes it in its main thread.
@@ -57,8 +60,8 @@ class Node:
         snapshot = "off" if keeps_disk else "on"
         throttle = f",throttling.iops-total={root_iops}" if root_iops else ""
         command = [
-            *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", vm.CPU, "-smp", "2",
-            "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot",
+            *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", vm.CPU,
+            "-smp", str(self.cpus), "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot",
             "-display", "none", "-serial", "stdio",
             "-kernel", image.kernel, "-initrd", str(image.initramfs),
             "-append", f"{vm.KERNEL_WORDS} node.cgroup=v2",
@@ -72,7 +75,7 @@ class Node:
         parent = os.getpid()
         self._vm = subprocess.Popen(
             [*command, *options],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if self.takes_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=self.is_own_session,
@@ -96,6 +99,12 @@ class Node:
         self._vm.wait()
         self._reader.join(10)
         return at
+
+    def type_line(self, line: str) -> None:
+        """Where it ``takes_input``."""
+        assert self._vm.stdin
+        self._vm.stdin.write(line.encode() + b"\n")
+        self._vm.stdin.flush()
 
     def wait_for(self, text: str, seconds: float) -> float:
         """The stamp of the first line that has ``text``; TimeoutError with the console's end."""
