@@ -61,8 +61,8 @@ class Node:
         throttle = f",throttling.iops-total={root_iops}" if root_iops else ""
         command = [
             *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", vm.CPU,
-            "-smp", str(self.cpus), "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot",
-            "-display", "none", "-serial", "stdio",
+            "-smp", str(self.cpus), "-m", str(memory_mib),
+            "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio",
             "-kernel", image.kernel, "-initrd", str(image.initramfs),
             "-append", f"{vm.KERNEL_WORDS} node.cgroup=v2",
             "-drive", f"file={image.disk},if=virtio,format=raw,snapshot={snapshot}{throttle}",
