@@ -60,20 +60,23 @@ def play_all(
         ) as cluster,
     ):  # fmt: skip
         say(f"{len(nodes)} nodes Ready after {time.monotonic() - began:.0f} s")
-        for name, phase in phases:
+        runs = [(name, phase, number) for name, phase in phases
+                for number in range(given.runs if name == "guarded" else 1)]  # fmt: skip
+        for name, phase, number in runs:
+            if phase.before is None:
+                cluster.delete_hog()
             if phase.guard is not None:
                 cluster.use_guard(phase.guard)
-            for number in range(given.runs if name == "guarded" else 1):
-                try:
-                    figures = phase.play(cluster)
-                except Exception as problem:  # what was seen is written down first
-                    figures = {"problem": repr(problem)}
-                    raise
-                finally:
-                    write(given, name, phase.title, number + 1, figures, cluster.watch.rows)
-                    for node in cluster.nodes.values() if given.consoles else ():
-                        given.consoles.mkdir(parents=True, exist_ok=True)
-                        (given.consoles / f"{name}-{node.name}").write_text(node.console)
+            try:
+                figures = phase.play(cluster)
+            except Exception as problem:  # what was seen is written down first
+                figures = {"problem": repr(problem)}
+                raise
+            finally:
+                write(given, name, phase.title, number + 1, figures, cluster.watch.rows)
+                for node in cluster.nodes.values() if given.consoles else ():
+                    given.consoles.mkdir(parents=True, exist_ok=True)
+                    (given.consoles / f"{name}-{node.name}").write_text(node.console)
 
 
 def write(

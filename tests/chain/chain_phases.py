@@ -125,7 +125,6 @@ def rescued(cluster: ChainCluster) -> Figures:
         "innocents_same": before == set(innocents), "innocents_serving": len(cluster.serving()),
         "innocent_restarts": restarts(list(innocents.values())),
     }  # fmt: skip
-    cluster.delete_hog()
     return found
 
 
@@ -164,7 +163,6 @@ def guarded(cluster: ChainCluster) -> Figures:
         "innocents_not_ready": watch.count("pod ready", "web", "False"),
         "kernel_kills": kernel_kills(cluster),
     }
-    cluster.delete_hog()
     return found
 
 
