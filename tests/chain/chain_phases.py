@@ -119,13 +119,12 @@ def rescued(cluster: ChainCluster) -> Figures:
     watch.add("scaled", "hog", "to 0, by its owner")
     watch.wait(lambda: set(cluster.serving()) >= before, 120)
     innocents = {pod["metadata"]["uid"]: pod for pod in cluster.pods(WEB)}
-    found = {
+    return {
         "node": node, "silent_after": silent_after, "order_said": said,
         "ready_after_order": round(back[0] - ordered, 1) if back else None,
         "innocents_same": before == set(innocents), "innocents_serving": len(cluster.serving()),
         "innocent_restarts": restarts(list(innocents.values())),
     }  # fmt: skip
-    return found
 
 
 def after(rows: list[Figures], what: str, subject: str, words: str, since: float) -> list[float]:
@@ -153,7 +152,7 @@ def guarded(cluster: ChainCluster) -> Figures:
     )
     time.sleep(AFTER_SECONDS)
     innocents = cluster.pods(WEB)
-    found = {
+    return {
         "killed_after": watch.first("restart", "hog") or watch.first("container ended", "hog"),
         "is_killed": is_killed,
         "kills": watch.count("restart", "hog"),
@@ -163,7 +162,6 @@ def guarded(cluster: ChainCluster) -> Figures:
         "innocents_not_ready": watch.count("pod ready", "web", "False"),
         "kernel_kills": kernel_kills(cluster),
     }
-    return found
 
 
 def quarantine_hog(cluster: ChainCluster) -> None:
