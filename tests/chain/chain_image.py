@@ -61,7 +61,7 @@ def image() -> vm.Image:
 
 def key() -> str:
     """Of all that goes in."""
-    digest = hashlib.sha256(Path(vm._kernel()).name.encode())
+    digest = hashlib.sha256(Path(vm.debian_kernel()).name.encode())
     files = [path for folder in (PROGRAMS, NODE, vm.SOURCES) for path in folder.rglob("*")
              if path.is_file() and "__pycache__" not in path.parts]  # fmt: skip
     files += [*(REPOSITORY / "packaging").glob("seawall-*.service")]
@@ -95,15 +95,15 @@ def make(there: Path) -> None:
     disk = folder / "root.ext4"
     run("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-L", "root", str(disk), f"{DISK_MIB}M")
     shutil.rmtree(root)
-    (folder / "initramfs.cpio").write_bytes(vm._initramfs(release()))
-    kernel = vm._unpacked(folder)
+    (folder / "initramfs.cpio").write_bytes(vm.initramfs_of(release()))
+    kernel = vm.unpacked_kernel(folder)
     if kernel.parent != folder:
         shutil.copy(kernel, folder)
     folder.rename(there)
 
 
 def release() -> str:
-    return Path(vm._kernel()).name.removeprefix("vmlinuz-")
+    return Path(vm.debian_kernel()).name.removeprefix("vmlinuz-")
 
 
 def run(*command: str) -> None:
