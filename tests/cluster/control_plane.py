@@ -140,12 +140,16 @@ class ControlPlane:
         self.start_controllers()
         self.start("kube-scheduler", f"--kubeconfig={self.kubeconfig('system:kube-scheduler')}",
                    "--leader-elect=false", "--secure-port=0")  # fmt: skip
-        self.start("kwok", f"--kubeconfig={self.kubeconfig('kwok')}", "--manage-all-nodes",
-                   f"--config={HERE / 'kwok_stages.yaml'}", "--node-lease-duration-seconds=0",
-                   "--cidr=10.0.0.0/8", "--node-ip=10.0.0.1")  # fmt: skip
+        self.start_kubelets()
         # Without the account no pod is taken; the controllers make it as soon as they run.
         path = "/api/v1/namespaces/default/serviceaccounts/default"
         self.wait(lambda: exists(client, path), "kube-controller-manager")
+
+    def start_kubelets(self) -> None:
+        """One program that plays all of them."""
+        self.start("kwok", f"--kubeconfig={self.kubeconfig('kwok')}", "--manage-all-nodes",
+                   f"--config={HERE / 'kwok_stages.yaml'}", "--node-lease-duration-seconds=0",
+                   "--cidr=10.0.0.0/8", "--node-ip=10.0.0.1")  # fmt: skip
 
     def start_etcd(self) -> None:
         """With certificates in both directions: who is on this machine is not in the cluster."""

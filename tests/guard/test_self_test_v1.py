@@ -318,6 +318,24 @@ def test_two_guards_of_one_cgroup_have_a_test_each(own: str, tmp_path: Path, aid
     first.close()
 
 
+def test_looks_for_a_child_that_is_late_leave_the_processor_to_who_brings_it(
+    tmp_path: Path, own: str
+) -> None:
+    test = SelfTest(hands("/nowhere", tmp_path), Silent(), mounts(), own)
+    test.prepare()
+    began = now = time.monotonic()
+    test.begin(began)
+    looks = 0
+    while test.poll(now) is None:
+        looks += 1
+        now += test.pause_seconds(now)
+    assert test.words(now) == "CANNOT KILL: no child came from the aide within 5 s"
+    assert looks < 50, "at a fixed pace of 20 ms they would be 250"
+    test.begin(now)
+    assert test.pause_seconds(now + 0.1) == pytest.approx(0.02), "a child that comes at once"
+    test.close()
+
+
 def test_one_that_is_put_off_takes_nothing_back(tmp_path: Path, own: str) -> None:
     test = SelfTest(hands("/nowhere", tmp_path), Silent(), mounts(), own)
     test.prepare()

@@ -17,7 +17,7 @@ CACHE = Path(tempfile.gettempdir()) / f"seawall-test-modules-{os.getuid()}"
 
 
 def _release() -> str:
-    return Path(vm._kernel()).name.removeprefix("vmlinuz-")
+    return Path(vm.debian_kernel()).name.removeprefix("vmlinuz-")
 
 
 def missing() -> str | None:

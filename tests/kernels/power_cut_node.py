@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.kernels import vm
 from tests.kernels.volatile_disk import VolatileDisk
 
+from seawall.proc.parent_death import die_with_parent
+
 DISK_MIB = 24
 CORRECTED_MOST = 1
 """e2fsck: 0 clean, 1 corrected; more: damage that an ordered journal never leaves."""
@@ -34,36 +36,50 @@ def empty_ext4(folder: Path) -> bytes:
 class Node:
     """Runs until ``kill``; the console is followed by a thread of its own."""
 
+    cpus = 2
+    takes_input = False
+    """Its console is also its keyboard (``type_line``)."""
+    is_own_session = False
+    """A scheduling group of its own (sched_autogroup), that ends with the process that made it; for
+    who makes it in its main thread.
+    """
+
     def __init__(
         self, image: vm.Image, folder: Path, job: str, disks: Sequence[VolatileDisk],
         *, files: Mapping[str, bytes], memory_mib: int = 512, root_iops: int | None = None,
-        options: Sequence[str] = (),
+        options: Sequence[str] = (), keeps_disk: bool = False,
     ) -> None:  # fmt: skip
-        """``options``: more of QEMU's; a drive among them is the first behind ``disks``."""
+        """``options``: more of QEMU's; a drive among them is the first behind ``disks``.
+        ``keeps_disk``: what it writes stays in the image's disk.
+        """
         self.lines: list[tuple[float, str]] = []
         """Stamps are this host's monotonic clock, after the line was read."""
         vm._write_job(folder / "job.tar", {"job.sh": job.encode(), **files})
         with open(folder / "back.raw", "wb") as back:
             back.truncate(1 << 20)
+        snapshot = "off" if keeps_disk else "on"
         throttle = f",throttling.iops-total={root_iops}" if root_iops else ""
         command = [
-            *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", vm.CPU, "-smp", "2",
-            "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot",
-            "-display", "none", "-serial", "stdio",
+            *NICE, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", vm.CPU,
+            "-smp", str(self.cpus), "-m", str(memory_mib),
+            "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio",
             "-kernel", image.kernel, "-initrd", str(image.initramfs),
             "-append", f"{vm.KERNEL_WORDS} node.cgroup=v2",
-            "-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on{throttle}",
+            "-drive", f"file={image.disk},if=virtio,format=raw,snapshot={snapshot}{throttle}",
             "-drive", f"file={folder / 'job.tar'},if=virtio,format=raw,readonly=on",
             "-drive", f"file={folder / 'back.raw'},if=virtio,format=raw",
         ]  # fmt: skip
         for disk in disks:
             # No cache of this host's, and a write cache that the guest sees and has to flush.
             command += ["-drive", f"file=nbd:unix:{disk.path},if=virtio,format=raw,cache=none"]
+        parent = os.getpid()
         self._vm = subprocess.Popen(
             [*command, *options],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if self.takes_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=self.is_own_session,
+            preexec_fn=(lambda: die_with_parent(parent)) if self.is_own_session else None,  # noqa: PLW1509
         )
         self._said = folder / "console"
         """To look at while it runs."""
@@ -83,6 +99,12 @@ class Node:
         self._vm.wait()
         self._reader.join(10)
         return at
+
+    def type_line(self, line: str) -> None:
+        """Where it ``takes_input``."""
+        assert self._vm.stdin
+        self._vm.stdin.write(line.encode() + b"\n")
+        self._vm.stdin.flush()
 
     def wait_for(self, text: str, seconds: float) -> float:
         """The stamp of the first line that has ``text``; TimeoutError with the console's end."""

@@ -56,8 +56,8 @@ def missing() -> str | None:
     packages = [package for tool, package in TOOLS.items() if not shutil.which(tool)]
     if not glob.glob(KERNELS):
         packages.append("linux-image-amd64")
-    elif not os.access(_kernel(), os.R_OK):
-        return f"{_kernel()} is not readable: run as root"
+    elif not os.access(debian_kernel(), os.R_OK):
+        return f"{debian_kernel()} is not readable: run as root"
     if not os.path.exists(PYTHON):
         packages.append("python3.11")
     if packages:
@@ -65,7 +65,8 @@ def missing() -> str | None:
     return None
 
 
-def _kernel() -> str:
+def debian_kernel() -> str:
+    """The newest of the wanted version."""
     return max(glob.glob(KERNELS))
 
 
@@ -128,21 +129,21 @@ def build_image(folder: Path, add: Callable[[Path], None] | None = None) -> Imag
     _run("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-L", "root", str(disk), "512M")
     shutil.rmtree(root)
     initramfs = folder / "initramfs.cpio"
-    initramfs.write_bytes(_initramfs(Path(_kernel()).name.removeprefix("vmlinuz-")))
-    return Image(str(_unpacked(folder)), initramfs, disk)
+    initramfs.write_bytes(initramfs_of(Path(debian_kernel()).name.removeprefix("vmlinuz-")))
+    return Image(str(unpacked_kernel(folder)), initramfs, disk)
 
 
-def _unpacked(folder: Path) -> Path:
+def unpacked_kernel(folder: Path) -> Path:
     """The kernel under its own name: to unpack itself takes it 3 s in each boot.
 
     QEMU enters the ELF file at its PVH note.  The header is that of
     Documentation/arch/x86/boot.rst; what is not packed with xz, as Debian's is, stays as it is.
     """
-    packed, kernel = Path(_kernel()).read_bytes(), folder / Path(_kernel()).name
+    packed, kernel = Path(debian_kernel()).read_bytes(), folder / Path(debian_kernel()).name
     offset, length = struct.unpack_from("<II", packed, 0x248)  # payload_offset, payload_length
     payload = packed[(packed[0x1F1] + 1) * 512 + offset :][:length]  # setup_sects
     if not payload.startswith(b"\xfd7zXZ\0"):
-        return Path(_kernel())
+        return Path(debian_kernel())
     kernel.write_bytes(lzma.LZMADecompressor().decompress(payload))
     return kernel
 
@@ -222,7 +223,7 @@ exec switch_root /root /sbin/job-init
 """
 
 
-def _initramfs(release: str) -> bytes:
+def initramfs_of(release: str) -> bytes:
     """busybox, the modules that Debian's kernel needs for its disk, and the first program."""
     cpio = io.BytesIO()
     number = iter(range(1, 1 << 20))

@@ -7,6 +7,7 @@ and whoever should have kept it alive did not.
 
 import asyncio
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from qemu.qmp import QMPClient, QMPError
@@ -30,14 +31,28 @@ def places(monitor: Path) -> list[str]:
 
 def pause(monitor: Path) -> None:
     """All processors of the VM stand still from now on, and nobody in it knows; QMPError."""
-    asyncio.run(_pause(str(monitor)))
+    asyncio.run(_execute(str(monitor), "stop"))
 
 
-async def _pause(monitor: str) -> None:
+def resume(monitor: Path) -> None:
+    """After ``pause``; QMPError."""
+    asyncio.run(_execute(str(monitor), "cont"))
+
+
+def hold_disk(monitor: Path, device: str, iops: int) -> None:
+    """So many operations a second from now on, 0: as many as it can; QMPError."""
+    rates = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
+    asyncio.run(_execute(str(monitor), "block_set_io_throttle",
+                         {"device": device, "iops": iops, **rates}))  # fmt: skip
+
+
+async def _execute(
+    monitor: str, command: str, arguments: Mapping[str, object] | None = None
+) -> None:
     client = QMPClient()
     await asyncio.wait_for(client.connect(monitor), _WAIT_SECONDS)
     try:
-        await asyncio.wait_for(client.execute("stop"), _WAIT_SECONDS)
+        await asyncio.wait_for(client.execute(command, arguments), _WAIT_SECONDS)
     finally:
         await asyncio.wait_for(client.disconnect(), _WAIT_SECONDS)
 

@@ -34,8 +34,6 @@ STUCK_AGAIN_SECONDS = 20.0
 CASE_SECONDS = 0.1
 """While something is short, frozen or on its way out."""
 TEST_AGAIN_SECONDS = 30.0
-TEST_SECONDS = 0.02
-"""Between two looks for the child of the self-test."""
 YOUNG_SECONDS, YOUNG_TICK_SECONDS = 15.0, 1.0
 """After the start: what watcher and recorder first say is in the status soon."""
 HURRIED_PACE, NEAR_PACE, PEACE_PACE, DEEP_PEACE_PACE = 0.1, 0.25, 1.0, 5.0
@@ -320,7 +318,7 @@ class Loop:
         # that is a tenth of a second, in deep peace nothing of it is urgent.
         pause = self._renewal.pause(parts.sense.pause_seconds)
         if parts.self_test.is_waiting:
-            pause = min(pause, TEST_SECONDS)
+            pause = min(pause, parts.self_test.pause_seconds(now))
         elif self.judge.state() in _SHORT:
             pause = min(pause, CASE_SECONDS)
         if self._young_until:  # whoever has just started it looks at the status now

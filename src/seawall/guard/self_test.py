@@ -30,6 +30,11 @@ _FILE_ONLY: Final = (
 )
 CHILD_SECONDS: Final = 5.0
 """So long the aide has to bring a child; one that is there and said nothing is killed then."""
+POLL_SECONDS: Final = 0.02
+POLL_SHARE: Final = 0.1
+"""Of what it has waited already.  The loop runs at SCHED_FIFO: on a machine that is too slow to
+bring a child at once, looks at a fixed pace take the processor from who brings it.
+"""
 
 
 class Sender(Protocol):
@@ -124,6 +129,11 @@ class SelfTest:
     def is_waiting(self) -> bool:
         """A child is on its way: ``poll`` soon."""
         return self._began is not None
+
+    def pause_seconds(self, now: float) -> float:
+        """Until the next ``poll``, while it is waiting; 20 ms where the child comes at once."""
+        waited = 0.0 if self._began is None else now - self._began
+        return max(POLL_SECONDS, POLL_SHARE * waited)
 
     def poll(self, now: float) -> str | None:
         """Kill the child once it is there; a sentence when a test is over, else None."""

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a pod's sandbox runs: nothing, until it is told to end.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGINT, syscall.SIGTERM)
+	<-ended
+}
