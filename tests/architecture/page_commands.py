@@ -136,7 +136,9 @@ ELSEWHERE = (
     Elsewhere(r"make [a-z-]+", _CONTRIBUTOR, "Makefile"),
     Elsewhere(r"git checkout COMMIT && make dist", _CONTRIBUTOR, "tests/release/test_pyz.py"),
     Elsewhere(
-        r"python -m (bench|tests\.(films|kernels))\b.*", "measures: minutes to hours", "bench"
+        r"python -m (bench|tests\.(cluster|films|kernels))\b.*",
+        "measures: minutes to hours",
+        "bench",
     ),
     Elsewhere(
         r"python -m tests\.outside\..*", "writes files of the tree", "tests/outside/test_outside.py"
