@@ -182,8 +182,9 @@ def companions(scene: ObservedScene, chance: random.Random) -> Object:
             with contextlib.suppress(AssertionError):  # one more death, then
                 wait_until(lambda: scene.clock.standing.get(hog) == "inseparable", 10, "both")
                 break
-        standing = {scene.clock.standing.get(one) for one in (hog, shadow)}
-        assert standing == {"inseparable"}, f"after {number} deaths: {standing}"
+        # On nodes that are the busiest of a small pool chance explains five deaths, too (0037).
+        standing = {str(scene.clock.standing.get(one)) for one in (hog, shadow)}
+        assert standing in ({"inseparable"}, {"suspected"}), f"after {number} deaths: {standing}"
         assert scene.convicted() == set()
         killer.delivered = 1.0
         killer.kill()
@@ -191,7 +192,7 @@ def companions(scene: ObservedScene, chance: random.Random) -> Object:
     time.sleep(3)
     assert scene.clock.standing.get(shadow) not in {"convicted", "inseparable"}
     assert (pool.space, "monitor") not in scene.said()
-    return {"nodes_lost": len(killer.killed)}
+    return {"nodes_lost": len(killer.killed), "both_stood": standing.pop()}
 
 
 def near(name: str) -> Object:
