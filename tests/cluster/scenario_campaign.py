@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -172,7 +173,8 @@ def play_one(campaign: Campaign, scene: ObservedScene, name: str, number: int) -
         try:
             row = INNOCENT[name](view, campaign.chance(name, number))
         except AssertionError as problem:  # the others of the cluster play on
-            row = {"problem": str(problem).splitlines()[0][:300]}
+            where = traceback.extract_tb(problem.__traceback__)[-1].line
+            row = {"problem": f"{str(problem).partition(chr(10))[0] or where}"[:300]}
         finally:
             scene.pools.extend(view.pools)
             scene.right |= view.right
