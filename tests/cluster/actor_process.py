@@ -1,13 +1,13 @@
 """The actor as it runs in a pod: a process of its own, an account of its own, nothing more."""
 
 import contextlib
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 from tests.cluster.api_client import ApiClient, ApiError, Object
+from tests.cluster.background_loop import BackgroundLoop
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.helm_build import build
 from tests.cluster.observer_process import (
@@ -72,7 +72,7 @@ def actor_objects(client: ApiClient) -> Iterator[tuple[str, Object]]:
             yield f"{ADMISSION}/{plural}", document
 
 
-class InForceWriter:
+class InForceWriter(BackgroundLoop):
     """Writes the map of quarantines as the observer does, for tests that have none: what they
     accuse no observer would.
     """
@@ -83,16 +83,10 @@ class InForceWriter:
             token=plane.tokens["admin"],
         )  # fmt: skip
         self.client = KubeClient(access, per_second=50.0)
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def __enter__(self) -> "InForceWriter":  # noqa: PYI034 - Self is of 3.11
-        self.thread.start()
-        return self
+        super().__init__()
 
     def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.thread.join()
+        super().__exit__()
         self.client.close()
 
     def run(self) -> None:

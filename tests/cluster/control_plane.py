@@ -179,6 +179,20 @@ class ControlPlane:
             f"--audit-policy-file={HERE / 'audit_policy.yaml'}", "--audit-log-path=audit.log",
         )  # fmt: skip
 
+    def kill_apiserver(self) -> None:
+        """At once, and gone when this returns; ``start_apiserver`` brings it back."""
+        part = self.parts["kube-apiserver"]
+        part.kill()
+        part.wait()
+
+    @contextlib.contextmanager
+    def without_apiserver(self, client: ApiClient) -> Iterator[None]:
+        """Killed, and ready again at the end."""
+        self.kill_apiserver()
+        yield
+        self.start_apiserver()
+        self.wait(lambda: self.is_ready(client), "kube-apiserver")
+
     def start_controllers(self) -> None:
         self.start(
             "kube-controller-manager",

@@ -99,9 +99,7 @@ def api_server_away(scene: ObservedScene, chance: random.Random) -> Object:
     pool.fill(chance)
     pool.wait_until_running()
     plane = scene.plane
-    part = plane.parts["kube-apiserver"]
-    part.kill()
-    part.wait()
+    plane.kill_apiserver()
     time.sleep(AWAY_SECONDS)
     plane.start_apiserver()
     wait_until(lambda: plane.is_ready(scene.client), 60, "the API server is back")

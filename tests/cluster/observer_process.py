@@ -146,10 +146,15 @@ class ObserverProcess:
         assert self.process is not None
         self.process.send_signal(number)
 
+    @property
+    def metrics_port(self) -> int:
+        """On loopback, as its log has it."""
+        return int(self.log().partition("metrics on 127.0.0.1:")[2].split()[0])
+
     def metrics(self) -> dict[str, float]:
         """Of each series its value."""
-        port = self.log().partition("metrics on 127.0.0.1:")[2].split()[0]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        address = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        with urllib.request.urlopen(address, timeout=10) as answer:
             text = answer.read().decode()
         rows = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
         return {name: float(value) for name, _, value in rows}

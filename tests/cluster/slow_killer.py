@@ -1,10 +1,10 @@
 """A workload that kills nodes at a pace, with or without a word from the agents on them."""
 
 import random
-import threading
 import time
 
 from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.background_loop import BackgroundLoop
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kwok_nodes import KwokNodes, now
 from tests.cluster.workloads import pods, runs
@@ -15,7 +15,7 @@ APART_SECONDS = 26
 """Deaths within 20 s of each other are one incident, and count once."""
 
 
-class SlowKiller:
+class SlowKiller(BackgroundLoop):
     """A workload that kills the node under one of its pods, then the next not before 26 s.
 
     delivered:  of so many deaths the node's agent says beforehand who it was
@@ -31,16 +31,7 @@ class SlowKiller:
         self.reported_at: list[float] = []
         self.most = 0
         self.last = 0.0
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def __enter__(self) -> "SlowKiller":  # noqa: PYI034 - Self is of 3.11
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.thread.join()
+        super().__init__()
 
     def kill(self, more: int = 1) -> None:
         self.most += more

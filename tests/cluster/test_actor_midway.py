@@ -114,7 +114,7 @@ def test_an_api_server_that_is_away_for_three_minutes_leaves_nothing_half_done(
         scene.die()
         until(actor, scene.is_midway, 60)
         left = scene.left()
-        with without_api_server(scene.client, slow_plane):
+        with slow_plane.without_apiserver(scene.client):
             time.sleep(AWAY_SECONDS)
         alive = set(scene.nodes.names) - set(scene.dying)
         scene.nodes.come_back(*alive, rebooted=False)
@@ -124,16 +124,6 @@ def test_an_api_server_that_is_away_for_three_minutes_leaves_nothing_half_done(
         scene.assert_each_write_once(actor.user)
         print(f"half done or not begun when it went: {left}")
         assert_all_is_put_back(scene)
-
-
-@contextlib.contextmanager
-def without_api_server(client: ApiClient, plane: ControlPlane) -> Iterator[None]:
-    part = plane.parts["kube-apiserver"]
-    part.kill()
-    part.wait()
-    yield
-    plane.start_apiserver()
-    plane.wait(lambda: plane.is_ready(client), "kube-apiserver")
 
 
 @WHOLE_SCENARIO

@@ -188,8 +188,7 @@ def test_what_waited_arrives_after_the_api_server_is_back(
     pages.short()
     quick(lambda: report_of(client, node).get("distress"), 10, agents.log(node))
     last = report_of(client, node)["sequence"]
-    plane.parts["kube-apiserver"].kill()
-    plane.parts["kube-apiserver"].wait()
+    plane.kill_apiserver()
     pages.short(headroom_bytes=150 * MIB)
     time.sleep(25)  # two reports and more
     plane.start_apiserver()

@@ -1,12 +1,12 @@
 """The brake over a large pool: whom it reached, whom it did not, and how long it takes."""
 
 import os
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 from tests.cluster.api_client import MERGE, ApiClient, Object
+from tests.cluster.background_loop import BackgroundLoop
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.custom_resources import API
 from tests.cluster.kwok_nodes import KwokNodes, now
@@ -31,22 +31,13 @@ def report(node: str, state: str = "ample", *, brake: bool = False, at: str = ""
                        "guard": guard}}  # fmt: skip
 
 
-class ManyAgents:
+class ManyAgents(BackgroundLoop):
     """In the place of as many agents: each says once that the brake is on, some seconds after."""
 
     def __init__(self, plane: ControlPlane, names: list[str]) -> None:
         self.plane, self.names = plane, names
-        self.ended = threading.Event()
         self.last = 0.0
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def __enter__(self) -> "ManyAgents":  # noqa: PYI034 - Self is of 3.11
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.thread.join()
+        super().__init__()
 
     def run(self) -> None:
         first, last = HEARD_SECONDS

@@ -240,9 +240,7 @@ def test_an_api_server_that_was_away_kills_nobody(
     start_workloads(client, space)
     with ObserverProcess(plane, tmp_path) as observer:
         wait_until(observer.leads, 30, "it leads")
-        part = plane.parts["kube-apiserver"]
-        part.kill()
-        part.wait()
+        plane.kill_apiserver()
         time.sleep(40)
         plane.start_apiserver()
         began = time.monotonic()

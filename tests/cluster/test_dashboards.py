@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.architecture.test_cluster_alerts import DASHBOARDS
+from tests.architecture.test_cluster_alerts import queries
 from tests.cluster.actor_process import ActorProcess, ready_for_actors, set_policy
 from tests.cluster.agent_account import install, token_of
 from tests.cluster.api_client import ApiClient, Object
@@ -72,7 +72,7 @@ def test_no_panel_is_empty(slow_plane: ControlPlane, tmp_path: Path) -> None:
         actor = stack.enter_context(ActorProcess(slow_plane, tmp_path))
         wait_until(lambda: observer.leads() and actor.leads(), 40, "both lead")
         targets = {
-            "observer": metrics_port(observer), "actor": metrics_port(actor),
+            "observer": observer.metrics_port, "actor": actor.metrics_port,
             "agent": stack.enter_context(agent(slow_plane, client, own, tmp_path, node)),
             "exporter": stack.enter_context(node_exporter(tmp_path)),
         }  # fmt: skip
@@ -82,7 +82,9 @@ def test_no_panel_is_empty(slow_plane: ControlPlane, tmp_path: Path) -> None:
         empty: list[str] = []
 
         def none_is_empty() -> bool:
-            empty[:] = [where for where, query in queries(variables) if not values(ask, query)]
+            empty[:] = [
+                f"{where}: {query}" for where, query in queries(variables) if not values(ask, query)
+            ]
             return not empty
 
         within(90, none_is_empty)
@@ -98,9 +100,7 @@ def play(plane: ControlPlane, client: ApiClient, pool: NodePool, own: Room) -> N
         wait_until(lambda: "suspected" in verdicts(client), 60, "it is suspected")
         time.sleep(3 * SCRAPED_SECONDS)
         set_policy(client)
-        part = plane.parts["kube-apiserver"]
-        part.kill()
-        part.wait()
+        plane.kill_apiserver()
         plane.start_apiserver()
         wait_until(lambda: plane.is_ready(client), 60, "the API server is back")
         killer.kill(3)
@@ -193,10 +193,6 @@ def running(
 # --- Prometheus ---------------------------------------------------------------------------
 
 
-def metrics_port(process: ObserverProcess) -> int:
-    return int(process.log().partition("metrics on 127.0.0.1:")[2].split()[0])
-
-
 @contextlib.contextmanager
 def prometheus(folder: Path, targets: dict[str, int], node: str) -> Iterator[str]:
     """Its address; every target has that ``node`` for a label, as a PodMonitor gives it."""
@@ -241,13 +237,3 @@ def values(address: str, query: str) -> list[float]:
     """What a panel would draw."""
     found = [float(row["value"][1]) for row in result(address, query)]
     return [value for value in found if not math.isnan(value)]
-
-
-def queries(variables: dict[str, str]) -> Iterator[tuple[str, str]]:
-    for path in DASHBOARDS:
-        for panel in json.loads(path.read_text())["panels"]:
-            for target in panel["targets"]:
-                query = target["expr"]
-                for name, value in variables.items():
-                    query = query.replace(name, value)
-                yield f"{path.stem}: {panel['title']}: {query}", query

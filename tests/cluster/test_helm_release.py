@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import yaml
 from tests.cluster import quarantined
 from tests.cluster.api_client import ApiClient, ApiError, Object
+from tests.cluster.background_loop import BackgroundLoop
 from tests.cluster.control_plane import ControlPlane, exists
 from tests.cluster.custom_resources import API, DEFINITIONS
 from tests.cluster.helm_build import built
@@ -380,23 +380,14 @@ def test_an_uninstall_in_the_middle_of_each_lever_puts_back_what_was_changed(
         admin.delete(f"/api/v1/namespaces/{NAMESPACE}")
 
 
-class JobRunner:
+class JobRunner(BackgroundLoop):
     """In a kubelet's place: the command of the hook's pod, by a token of its account."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self.plane, self.folder = plane, folder
         self.status: int | None = None
         self.said = ""
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def __enter__(self) -> "JobRunner":  # noqa: PYI034 - Self is of 3.11
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.thread.join()
+        super().__init__()
 
     def run(self) -> None:
         with self.plane.client() as admin:

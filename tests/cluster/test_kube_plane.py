@@ -1,6 +1,5 @@
 """Client, watches and lease on a real API server, which is killed and comes back."""
 
-import contextlib
 import signal
 import subprocess
 import sys
@@ -88,17 +87,6 @@ class Watcher:
 
     def kinds(self) -> list[tuple[NodeLifeKind, str]]:
         return [(one.kind, one.row.name) for one in self.lives]
-
-
-@contextlib.contextmanager
-def api_down(plane: ControlPlane, client: ApiClient) -> Iterator[None]:
-    """Killed, and started again at the end."""
-    part = plane.parts["kube-apiserver"]
-    part.kill()
-    part.wait()
-    yield
-    plane.start_apiserver()
-    plane.wait(lambda: plane.is_ready(client), "kube-apiserver")
 
 
 def test_requests_are_answered_as_the_api_promises(
@@ -207,7 +195,7 @@ def test_a_watch_outlives_the_api_server_with_one_list_at_most(
     with Watcher(kube) as watcher:
         for number in range(2):
             relists = watcher.watch.relists
-            with api_down(plane, client):
+            with plane.without_apiserver(client):
                 wait_until(lambda: watcher.watch.problem, 30, "it is told that the API is away")
                 time.sleep(3)
             label = {"metadata": {"labels": {"node.kubernetes.io/instance-type": f"p{number}"}}}
@@ -230,7 +218,7 @@ def test_an_outage_of_the_api_kills_nobody(
     """Longer than the grace: the core says Unknown of everybody when it is back."""
     names = nodes.add(6)
     with Watcher(kube) as watcher:
-        with api_down(plane, client):
+        with plane.without_apiserver(client):
             nodes.die(*names)  # no lease is renewed until their kubelets have found the API again
             time.sleep(plane.times.grace + 4)
         wait_until(

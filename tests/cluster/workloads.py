@@ -1,10 +1,10 @@
 """Workloads for the nodes of kwok, and the one that kills each node it runs on."""
 
-import threading
 import time
 from dataclasses import dataclass
 
 from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.background_loop import BackgroundLoop
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kwok_nodes import KwokNodes
 
@@ -56,7 +56,7 @@ class Death:
     at: float
 
 
-class NodeKiller:
+class NodeKiller(BackgroundLoop):
     """A workload's fault: so many seconds after a pod of it began to run, its node says no more."""
 
     def __init__(self, plane: ControlPlane, nodes: KwokNodes, space: str, name: str,
@@ -65,16 +65,7 @@ class NodeKiller:
         self.nodes, self.space, self.name, self.seconds = nodes, space, name, seconds
         self.deaths: list[Death] = []
         self.since: dict[str, float] = {}
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def __enter__(self) -> "NodeKiller":  # noqa: PYI034 - Self is of 3.11
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self.thread.join()
+        super().__init__()
 
     def run(self) -> None:
         with self.plane.client("kubelets") as client:
