@@ -27,7 +27,8 @@ from seawall.formats.iso_time import iso_datetime
 
 DEATH_SECONDS = 900.0
 """From the culprit's start on a node to NotReady, at most."""
-MOVED_SECONDS = 150.0
+MOVED_SECONDS = 450.0
+"""Of the culprit from a silent node: if the kernel kills there, it is Ready for a while again."""
 KILL_SECONDS = 300.0
 AFTER_SECONDS = 30.0
 """So long the innocents are looked at after a kill."""

@@ -1,7 +1,5 @@
 """What the thread that turns has heard of; its watches are other threads, and ahead of it."""
 
-import threading
-
 from seawall.cluster.kube.event_queue import EventQueue
 from seawall.cluster.kube.list_watch import ObjectEvent, ObjectEventKind
 
@@ -14,7 +12,7 @@ def test_a_first_list_counts_when_it_is_taken_and_not_when_its_watch_has_it() ->
         sink(ObjectEvent(ObjectEventKind.CHANGED, 0.0, number))
     sink(ObjectEvent(ObjectEventKind.SYNCED, 0.0))
     assert not events.is_taken("things")
-    events.take(0.01, 0.0, threading.Event())
+    events.take(0.01, 0.0)
     assert events.is_taken("things")
     assert heard == [0, 1, 2, None]
     assert events.empty()

@@ -143,7 +143,7 @@ class ClusterActor(ControllerLoop):
             now = self._client.server_seconds()
             self._look_at_brakes(now)
             self._show_numbers(now)
-            if self._lease.holds() and not self._ended.is_set():
+            if self._lease.holds() and not self._is_stopped:
                 self._lead(now)
 
     def _watch_all(self) -> None:

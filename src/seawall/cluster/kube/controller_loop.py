@@ -39,7 +39,10 @@ class ControllerLoop:
     def __init__(self, client: KubeClient, lease: LeaderLease) -> None:
         self._client, self._lease = client, lease
         self._queue = EventQueue()
-        self._ended = threading.Event()
+        self._is_stopped = False
+        """A plain flag: a signal's handler that sets an Event may wait for ever for that one's lock,
+        which the line it interrupted holds.
+        """
         self._turned_at = steady_seconds()
         self._threads: list[threading.Thread] = []
         self._custom: dict[CustomKind, CustomWatch] = {}
@@ -51,7 +54,7 @@ class ControllerLoop:
         self._watch_all()
         self._start("lease", self._lease.run)
         try:
-            while not self._ended.is_set():
+            while not self._is_stopped:
                 self.turn()
                 if dead := self._dead_threads():  # a view that never moves again would look whole
                     raise RuntimeError(f"a thread has ended: {dead}")
@@ -69,7 +72,7 @@ class ControllerLoop:
 
     def stop(self) -> None:
         """``run`` returns soon; from any thread, and from a signal's handler."""
-        self._ended.set()
+        self._is_stopped = True
 
     def problem(self) -> str:
         """Why this process is ill; empty: it is well."""
@@ -116,7 +119,7 @@ class ControllerLoop:
 
     def _take_events(self) -> None:
         """All there are; the first is waited for, and a moment more."""
-        self._queue.take(self.ROUND_SECONDS, self.BATCH_SECONDS, self._ended)
+        self._queue.take(self.ROUND_SECONDS, self.BATCH_SECONDS)
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, name=name, daemon=True)
@@ -127,4 +130,4 @@ class ControllerLoop:
     def _dead_threads(self) -> str:
         """Those that ended by themselves."""
         dead = [thread.name for thread in self._threads if not thread.is_alive()]
-        return "" if self._ended.is_set() else ", ".join(dead)
+        return "" if self._is_stopped else ", ".join(dead)

@@ -3,7 +3,7 @@
 
 import contextlib
 import queue
-import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -35,11 +35,11 @@ class EventQueue:
 
         return lambda event: self._queue.put(lambda: take(event))
 
-    def take(self, round_seconds: float, batch_seconds: float, ended: threading.Event) -> None:
+    def take(self, round_seconds: float, batch_seconds: float) -> None:
         """All there are; the first is waited for, and a moment more."""
         with contextlib.suppress(queue.Empty):
             self._queue.get(timeout=round_seconds)()
-            ended.wait(batch_seconds)
+            time.sleep(batch_seconds)
             while True:
                 self._queue.get_nowait()()
 
