@@ -40,7 +40,7 @@ class ControllerLoop:
         self._client, self._lease = client, lease
         self._queue = EventQueue()
         self._is_stopped = False
-        """A plain flag: a signal's handler that sets an Event may wait for ever for that one's lock,
+        """A plain flag: a signal handler that sets an Event may wait for ever for that one's lock,
         which the line it interrupted holds.
         """
         self._turned_at = steady_seconds()
