@@ -164,6 +164,21 @@ def test_a_later_decision_that_proves_nobody_takes_the_proof_back(tmp_path: Path
         assert [one["isProved"] for one in run.reports()[0]["distress"]["culprits"]] == [False]
 
 
+def test_who_was_proved_in_a_shortage_that_is_over_is_not_blamed_for_the_next(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path) as run:
+        run.pages.decide()
+        run.pages.short(decided=True)
+        run.until(run.reports)
+        run.pages.peace(decided=True)
+        run.until(lambda: "distress" not in run.reports()[-1])
+        run.turn(0.2)
+        run.pages.short(decided=True)
+        run.until(lambda: "distress" in run.reports()[-1])
+        assert [one["isProved"] for one in run.reports()[-1]["distress"]["culprits"]] == [False]
+
+
 def test_what_could_not_be_read_is_left_out(tmp_path: Path) -> None:
     with running(tmp_path) as run:
         run.pages.short(residual_bytes=None, slope_bytes_per_second=0.0)

@@ -115,6 +115,7 @@ class NodeAgent:
         self._wrong_since: float | None = None
         self._trouble_since: float | None = None
         self._calm_since: float | None = None
+        self._peace_since: float | None = None
         self._near_since: float | None = None
         self._culprits: list[Culprit] = []
         self._trouble_page: GuardPage | None = None
@@ -169,10 +170,14 @@ class NodeAgent:
 
     def _judge_memory(self, page: GuardPage, now: float) -> None:
         is_near = page.state in BUSY
-        if not is_near:
+        if is_near:
+            self._near_since = now if self._near_since is None else self._near_since
+            self._peace_since = None
+        else:
             self._near_since = None
-        elif self._near_since is None:
-            self._near_since = now
+            self._peace_since = now if self._peace_since is None else self._peace_since
+            if now - self._peace_since >= self.pace.calm:
+                self.watch.forget_proof()
         if is_running_out(page):
             self._calm_since = None
             self._trouble_since = now if self._trouble_since is None else self._trouble_since

@@ -80,6 +80,10 @@ class PageWatch:
             return "the guard was stopped"
         return f"the guard's page is {self.age(now):.0f} s old: it hangs, or has died"
 
+    def forget_proof(self) -> None:
+        """That shortage is over: who was proved in it need not be the next one's cause."""
+        self.accusation = None
+
     def proved(self, now: float) -> tuple[Culprit, ...]:
         """Whom a decision of the last minutes proved."""
         said = self.accusation
