@@ -61,12 +61,26 @@ def let_die(cluster: ChainCluster, most: int) -> Figures:
             lambda node=node: cluster.hog_node() not in ("", node), MOVED_SECONDS
         ):
             break
-    return {"deaths": deaths, "kernel_kills": kernel_kills(cluster)}
+    return {
+        "deaths": deaths, "kernel_kills": kernel_kills(cluster),
+        "kernel_kills_before_silence": [
+            kernel_kills_before(cluster, node, cluster.watch.first("node", node, "Unknown") or 0.0)
+            for node, _ in deaths
+        ],
+    }  # fmt: skip
 
 
 def kernel_kills(cluster: ChainCluster) -> int:
-    return sum("Killed process" in line for node in cluster.nodes.values()
-               for _, line in list(node.lines))  # fmt: skip
+    """A line of the console can come twice."""
+    return sum(len({line for _, line in list(node.lines) if "Killed process" in line})
+               for node in cluster.nodes.values())  # fmt: skip
+
+
+def kernel_kills_before(cluster: ChainCluster, node: str, seconds: float) -> int:
+    """On that node, until so long after the culprit was deployed."""
+    until = cluster.watch.began + seconds
+    return len({line for stamp, line in list(cluster.nodes[node].lines)
+                if "Killed process" in line and stamp < until})  # fmt: skip
 
 
 def alone(cluster: ChainCluster) -> Figures:

@@ -86,9 +86,9 @@ class ChainWatch:
         if self.is_seawall:
             self.see_seawall(client)
 
-    def changed(self, what: str, subject: str, words: str) -> bool:
-        """Adds a row where it is new."""
-        key = f"{what} {subject}"
+    def changed(self, what: str, subject: str, words: str, part: str = "") -> bool:
+        """Adds a row where it is new; of several parts of one subject each is looked at alone."""
+        key = f"{what} {subject} {part}"
         if not words or self.known.get(key) == words:
             return False
         self.known[key] = words
@@ -125,7 +125,7 @@ class ChainWatch:
             for culprit in culprits:
                 proof = "proved" if culprit.get("isProved") else "possible"
                 pod = culprit.get("pod") or culprit.get("podUID", "")
-                self.changed("node says", one["metadata"]["name"], f"{proof}: {pod}")
+                self.changed("node says", one["metadata"]["name"], f"{proof}: {pod}", pod)
         for one in client.items(f"{API}/nodedeaths"):
             status = one.get("status", {})
             cause = status.get("cause", {})

@@ -176,7 +176,7 @@ class NodeAgent:
         else:
             self._near_since = None
             self._peace_since = now if self._peace_since is None else self._peace_since
-            if now - self._peace_since >= self.pace.calm:
+            if page.is_seen and now - self._peace_since >= self.pace.calm:
                 self.watch.forget_proof()
         if is_running_out(page):
             self._calm_since = None
