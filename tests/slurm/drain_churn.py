@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,15 @@ class Churn:
     room: SlurmRoom
     folder: Path
     chance: random.Random
+    rate: float
     submitted: int = 0
+    began: float = field(default_factory=time.monotonic)
 
     def fill(self) -> int:
         """Submit until enough are there; how many have ended."""
         there = len(self.room.command("squeue", "--noheader", "--format=%i", seconds=60).split())
-        while there < AT_ONCE:
+        due = (time.monotonic() - self.began) * self.rate
+        while there < AT_ONCE and self.submitted < due:
             script, user = self.chance.choice(JOBS), self.chance.choice(USERS)
             self.room.submit(script, "--mem=400", "--cpus-per-task=2", user=user)
             there, self.submitted = there + 1, self.submitted + 1
@@ -105,6 +108,7 @@ def main() -> int:
     parser.add_argument("--ends", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--journal", required=True)
+    parser.add_argument("--rate", type=float, default=100, help="jobs a second at most")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     if why := missing():
@@ -118,7 +122,7 @@ def main() -> int:
     ) as room:  # fmt: skip
         with open(folder / "slurm.toml", "a") as file:
             file.write(f'conf = "{room.folder}/slurm.conf"\n')
-        churn = Churn(room, folder, random.Random(given.seed))
+        churn = Churn(room, folder, random.Random(given.seed), given.rate)
         row = churn_for(churn, given.ends, given.seconds, journal)
         row |= {"seed": given.seed} | left_behind(churn)
         journal.write(json.dumps(row) + "\n")

@@ -22,11 +22,12 @@ def look(host: Host, wanted: WantedNode) -> Iterator[NodeAnswer]:
             yield unseen(names)
         return
     for name in names[:_CONTROLLERS_MOST]:
-        if not name.startswith("mc") or not name.endswith("/"):
-            continue
-        data = host.read(f"{FOLDER}/{name}ue_count", 64)
+        name = name.rstrip("/")
+        if not name[2:].isdecimal():
+            continue  # mc0, mc1, ...
+        data = host.read(f"{FOLDER}/{name}/ue_count", 64)
         if isinstance(data, Unread):
             yield unseen(data)
         elif data.strip().isdigit() and int(data) > 0:
             what = counted(int(data), "error", "errors")
-            yield NodeFault(f"{what} of memory that could not be corrected, controller {name[:-1]}")
+            yield NodeFault(f"{what} of memory that could not be corrected, controller {name}")
