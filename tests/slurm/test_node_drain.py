@@ -168,9 +168,13 @@ def test_whoever_takes_it_back_by_hand_is_obeyed(site: Site) -> None:
     room, node = site.room, site.room.nodes[0]
     site.twice(node)
     room.command("scontrol", "update", f"NodeName={node}", "State=RESUME")
-    assert "somebody took the drain back by hand" in site.twice(node)
+    assert "somebody took the drain back by hand" in site.check(node)
     assert "somebody took the drain for it back by hand" in site.twice(node)
     assert drained(room) == set()
+    site.wants("/")
+    assert "not drained" not in site.check(node)
+    site.wants("/nowhere")
+    assert "drained: seawall" in site.twice(node), "it ended once: this is another fault"
 
 
 def test_a_running_job_goes_on_and_a_small_cluster_drains_one(site: Site) -> None:
