@@ -32,10 +32,15 @@ _BY_HAND: Final = {
     f"{_DOCS}/install.md": REPOSITORY / "docs/install.md",
     f"{_DOCS}/daemonset.yaml": _PACKAGING / "daemonset.yaml",
     "usr/lib/seawall/hooks/notify.py": _PACKAGING / "hooks/notify.py",
+    **{
+        f"usr/lib/seawall/slurm/{name}": _PACKAGING / "slurm" / name
+        for name in ("health", "prolog", "epilog", "task-prolog", "slurm.toml")
+    },
     f"{_DOCS}/kubernetes/system-priorities.yaml": _PACKAGING / "kubernetes/system-priorities.yaml",
     f"{_DOCS}/kubernetes/tenant-quota.yaml": _PACKAGING / "kubernetes/tenant-quota.yaml",
 }
 _CONFIGURATION: Final = {"etc/seawall/guard.toml": _PACKAGING / "guard.toml"}
+_PROGRAMS: Final = ("usr/bin/", "usr/lib/seawall/slurm/")
 _OWN_FOLDERS: Final = ("etc/seawall", "usr/lib/seawall", _DOCS)
 _DEB_NEEDS: Final = "python3 (>= 3.10) | python3.13 | python3.12 | python3.11 | python3.10"
 _RPM_NEEDS: Final = (
@@ -113,7 +118,8 @@ def _made(kind: str) -> dict[str, bytes]:
 
 
 def _row(place: str, path: Path) -> dict[str, Any]:
-    mode = 0o755 if place.startswith("usr/bin/") else 0o644
+    is_program = place.startswith(_PROGRAMS) and not place.endswith(".toml")
+    mode = 0o755 if is_program else 0o644
     return {"src": str(path), "dst": f"/{place}", "file_info": _info(mode)}
 
 

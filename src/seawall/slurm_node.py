@@ -2,8 +2,16 @@
 """What one look at a node of Slurm finds of its jobs, as values (host/slurm_node_look.py)."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from seawall.slurm_paths import JobPart
+
+
+class SlurmUnseen(NamedTuple):
+    """What was not looked at, and the check that lacks it."""
+
+    kind: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +34,7 @@ class SlurmNodeLook:
     """In /dev/shm by the uid of the file's owner; no root's."""
     uids: frozenset[int] | None
     """Whoever has a process here; None where nobody had to be asked."""
-    unseen: tuple[str, ...] = ()
-    """What was not looked at, in words."""
+    unseen: tuple[SlurmUnseen, ...] = ()
 
     @property
     def running(self) -> tuple[JobProcesses, ...]:

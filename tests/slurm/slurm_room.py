@@ -1,4 +1,4 @@
-"""munged, slurmctld and four slurmd of the distribution on loopback, for one test.
+"""munged, slurmctld and some slurmd of the distribution on loopback, for one test.
 
 All of it lies in one temporary folder: key, socket, state, spool, logs.  The nodes have names of
 this room alone, so their cgroups (``slurm_NODE``: slurmd built for several on one host, as Debian
@@ -54,8 +54,8 @@ KillWait=2
 ReturnToService=2
 MpiDefault=none
 SwitchType=switch/none
-NodeName={name}n[1-4] NodeHostname={host} NodeAddr=127.0.0.1 \
-Port={ports[1]},{ports[2]},{ports[3]},{ports[4]} CPUs=8 RealMemory=8000
+NodeName={name}n[1-{count}] NodeHostname={host} NodeAddr=127.0.0.1 \
+Port={node_ports} CPUs=8 RealMemory=8000
 PartitionName=main Nodes=ALL Default=YES MaxTime=10 State=UP
 """
 """``config_overrides``: the nodes have the processors that stand here, not the host's two."""
@@ -84,15 +84,18 @@ class SlurmRoom:
     """``with SlurmRoom() as room``: four idle nodes when it is entered, gone when it is left."""
 
     def __init__(
-        self, *, constrains: bool = True, gathers: str = "cgroup", health: Path | None = None
-    ) -> None:
+        self, *, constrains: bool = True, gathers: str = "cgroup", health: Path | None = None,
+        count: int = 4, more: str = "", interval_seconds: int = 5,
+    ) -> None:  # fmt: skip
         """``constrains``: ConstrainRAMSpace of cgroup.conf, a limit of each job's cgroup;
         ``gathers``: the plugin that samples memory, ``linux`` makes no cgroup for it; ``health``:
-        the HealthCheckProgram.
+        the HealthCheckProgram, started every ``interval_seconds``; ``count``: of nodes;
+        ``more``: lines of slurm.conf.
         """
         self.constrains, self.gathers, self.health = constrains, gathers, health
         self.name = f"sw{secrets.token_hex(3)}"
-        self.nodes = [f"{self.name}n{number}" for number in range(1, 5)]
+        self.more, self.interval_seconds = more, interval_seconds
+        self.nodes = [f"{self.name}n{number}" for number in range(1, count + 1)]
         self.folder = Path()
         self.parts: dict[str, subprocess.Popen[bytes]] = {}
         self.stack = contextlib.ExitStack()
@@ -122,15 +125,18 @@ class SlurmRoom:
             (self.folder / name).mkdir()
         (self.folder / "out").mkdir()
         (self.folder / "out").chmod(0o1777)
+        ports = free_ports(len(self.nodes) + 1)
         settings = CONFIGURATION.format(
             name=self.name, host=socket.gethostname().partition(".")[0], folder=self.folder,
-            ports=free_ports(5), gathers=self.gathers,
+            ports=ports, node_ports=",".join(map(str, ports[1:])), count=len(self.nodes),
+            gathers=self.gathers,
             first=100 + secrets.randbelow(1_000_000),
             task="cgroup" if self.constrains else "none",
         )  # fmt: skip
         if self.health is not None:
-            settings += f"HealthCheckProgram={self.health}\nHealthCheckInterval=5\n"
-        (self.folder / "slurm.conf").write_text(settings)
+            settings += f"HealthCheckProgram={self.health}\n"
+            settings += f"HealthCheckInterval={self.interval_seconds}\n"
+        (self.folder / "slurm.conf").write_text(settings + self.more)
         words = "yes" if self.constrains else "no"
         (self.folder / "cgroup.conf").write_text(CGROUPS.format(constrains=words))
 
@@ -144,7 +150,7 @@ class SlurmRoom:
         self.start("slurmctld", "-D", "-c", "-f", f"{self.folder}/slurm.conf")
         for node in self.nodes:
             self.start_node(node)
-        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"), "four idle nodes")
+        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"), "idle nodes")
 
     def start_node(self, node: str) -> None:
         self.start("slurmd", "-D", "-N", node, "-f", f"{self.folder}/slurm.conf", part=node)

@@ -7,14 +7,12 @@ process here is his, and uncounted memory is nobody's leftover as long as a job 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus
-from seawall.slurm_node import JobProcesses, SlurmNodeLook
+from seawall.slurm_node import JobProcesses, SlurmNodeLook, SlurmUnseen
 from seawall.words import counted, size
-
-Kind: TypeAlias = Literal["processes", "shm", "uncounted", "guard"]
 
 OLD_SECONDS: Final = 30.0
 """The guard writes its page at every tick."""
@@ -29,9 +27,19 @@ UNCOUNTED_SHARE: Final = 0.03
 class SlurmProblem:
     """A fault of the node, or what a job left on it."""
 
-    kind: Kind
+    kind: str
+    """The check."""
     words: str
     """A sentence without its full stop."""
+    what: str = ""
+    """Of which job or user, where a kind has several; the same in two looks for the same."""
+    is_lasting: bool = False
+    """It cannot pass by itself."""
+
+    @property
+    def key(self) -> str:
+        """The same in two looks for the same fault."""
+        return f"{self.kind} {self.what}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,7 @@ class SlurmHealth:
     """What was found, what could not be seen, and what is a running job's affair."""
 
     problems: tuple[SlurmProblem, ...]
-    unseen: tuple[str, ...]
+    unseen: tuple[SlurmUnseen, ...]
     notes: tuple[str, ...]
 
 
@@ -53,18 +61,19 @@ def judge(
     is_idle = not (first.running or second.running)
     stale = _why_not_believed(guard, now_unix_seconds)
     if stale:
-        unseen.append(f"uncounted memory: {stale}")
+        unseen.append(SlurmUnseen("uncounted", stale))
     elif isinstance(guard, GuardStatus):
         problems += _of_guard(guard)
         grown = guard.residual_grown_bytes
         if total_bytes is None:
-            unseen.append("uncounted memory: /proc/meminfo does not say how much memory there is")
+            words = "/proc/meminfo does not say how much memory there is"
+            unseen.append(SlurmUnseen("uncounted", words))
         elif grown >= UNCOUNTED_SHARE * total_bytes:
             words = f"{size(grown)} more than at its least is in no cgroup and in no counter"
             if is_idle:
                 problems.append(SlurmProblem("uncounted", f"{words}, and no job runs here"))
             else:
-                notes.append(f"{words}: not judged while jobs run here (seawall memory)")
+                notes.append(f"uncounted: {words}: not judged while jobs run here (seawall memory)")
     return SlurmHealth(tuple(problems), tuple(unseen), tuple(notes))
 
 
@@ -75,7 +84,9 @@ def _left_processes(first: SlurmNodeLook, second: SlurmNodeLook) -> Iterator[Slu
             whose = "" if job.part.uid is None else f" of uid {job.part.uid}"
             words = counted(job.users, "process", "processes")
             yield SlurmProblem(
-                "processes", f"{words} of job {job.part.job}{whose} left: no slurmstepd is with it"
+                "processes",
+                f"{words} of job {job.part.job}{whose} left: no slurmstepd is with it",
+                what=job.part.cgroup,
             )
 
 
@@ -92,7 +103,9 @@ def _left_shm(first: SlurmNodeLook, second: SlurmNodeLook) -> Iterator[SlurmProb
     for uid, held in sorted(second.shm_bytes.items()):
         if uid not in here and min(held, first.shm_bytes.get(uid, 0)) >= SHM_LEAST_BYTES:
             yield SlurmProblem(
-                "shm", f"{size(held)} in /dev/shm of uid {uid}, who has no job and no process here"
+                "shm",
+                f"{size(held)} in /dev/shm of uid {uid}, who has no job and no process here",
+                what=str(uid),
             )
 
 

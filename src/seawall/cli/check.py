@@ -23,8 +23,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--npd", action="store_true", help="node-problem-detector's protocol")
     parser.add_argument(
         "--slurm", action="store_true",
-        help="instead of a rule: what Slurm's jobs left on this node, for HealthCheckProgram; "
-        "exit 0, 1 a problem, 2 it could not be seen; changes nothing",
+        help="instead of a rule: what is broken here and what Slurm's jobs left, for "
+        "HealthCheckProgram; "
+        "exit 0, 1 a problem, 2 it could not be seen; drains as /etc/seawall/slurm.toml says",
+    )  # fmt: skip
+    parser.add_argument(
+        "--config", metavar="FILE", help="with --slurm: instead of /etc/seawall/slurm.toml"
+    )
+    parser.add_argument(
+        "--only", metavar="CHECKS", help="with --slurm: these alone, e.g. processes,shm,gpu"
+    )
+    parser.add_argument(
+        "--report", action="store_true",
+        help="with --slurm: drain nothing and ask slurmctld nothing, whatever the file says",
     )  # fmt: skip
     add_source_arguments(parser)
     add_judging_arguments(parser)
@@ -35,10 +46,12 @@ def complete(arguments: Namespace) -> None:
     if not arguments.slurm:
         if arguments.id is None:
             raise UsageProblem("which rule? e.g. seawall check SW101; or --slurm")
+        if arguments.config or arguments.only or arguments.report:
+            raise UsageProblem("--config, --only and --report go with --slurm")
         return
     others = ("id", "npd", "bundle", "root", "at", "json", "fail_on", "rules")
     if any(getattr(arguments, name) for name in others):
-        raise UsageProblem("--slurm looks at this machine alone and takes no other option")
+        raise UsageProblem("--slurm looks at this machine alone: --config, --only or --report")
 
 
 def run(arguments: Namespace) -> int:
@@ -46,7 +59,9 @@ def run(arguments: Namespace) -> int:
     if arguments.slurm:
         from seawall.cli.check_slurm import run_check  # noqa: PLC0415 - one of the two
 
-        return run_check()
+        return run_check(
+            arguments.config, arguments.only or "", is_report=arguments.report
+        )  # fmt: skip
     from seawall.cli.check_rule import run_rule  # noqa: PLC0415 - one of the two
 
     return run_rule(arguments)

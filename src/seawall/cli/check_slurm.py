@@ -4,41 +4,94 @@
 slurmd starts that program as root on all nodes at once, without arguments, hence a script that
 calls this one; it waits for it before it registers, kills it after 60 s, and writes what it printed
 and a status other than 0 into its log, no more (src/slurmd/slurmd/slurmd.c,
-run_script_health_check, 22.05 to 26.05).  Nothing is drained: that is the program's own affair, and
-this one only tells.
+run_script_health_check, 22.05 to 26.05).  Draining is the program's own affair: here it is off
+until slurm.toml says for which checks.
 """
 
+import os
 import time
+from collections.abc import Iterable
 from typing import Final
 
-from seawall.accounts.slurm_health import SHM_LEAST_BYTES, SlurmHealth, judge
+from seawall.accounts.node_checks.answer import NodeFault
+from seawall.accounts.slurm_health import SHM_LEAST_BYTES, SlurmHealth, SlurmProblem, judge
+from seawall.cli.node_look import NAMES, OFF_UNLESS_ASKED, NodeFinding, NodeLook
+from seawall.cli.slurm_file import SlurmSettings, load
 from seawall.cli.statuses import NPD_OK, NPD_PROBLEM, NPD_UNKNOWN
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.host.slurm_node_look import look
+from seawall.problems import UsageProblem
 from seawall.readings import guard_status
-from seawall.slurm_node import SlurmNodeLook
+from seawall.slurm_node import SlurmNodeLook, SlurmUnseen
 from seawall.views.terminal import plain
 
 _APART_SECONDS: Final = 0.05
 """Between two looks, where the first one has something: a step that begins or ends is between."""
-_LINES_MOST: Final = 20
+_LINES_MOST: Final = 30
 
 
-def run_check() -> int:
-    """Print it; 0: nothing, 1: a problem, 2: none, and something could not be seen."""
-    first = look(shm_least_bytes=SHM_LEAST_BYTES)
+def run_check(config: str | None = None, only: str = "", *, is_report: bool = False) -> int:
+    """Print it; 0: nothing, 1: a problem, 2: none, and something could not be seen.
+
+    ``only``: names of checks, with commas; ``is_report``: nothing is drained, whatever the file
+    says.
+    """
+    node = os.environ.get("SLURMD_NODENAME", "")
+    settings = load(config, node or os.uname().nodename.partition(".")[0], NAMES)
+    names = chosen(settings, only)
+    asked = NodeLook(settings, names)
+    first = look(shm_least_bytes=SHM_LEAST_BYTES, node=node)
     second = first
     if is_worth_another_look(first):
         time.sleep(_APART_SECONDS)
-        second = look(shm_least_bytes=SHM_LEAST_BYTES)
+        second = look(shm_least_bytes=SHM_LEAST_BYTES, node=node)
     host = LiveHost("/")
-    found = judge(first, second, guard_status.read(host), time.time(), _total_bytes(host))
-    for line in lines(found, len(second.running)):
+    left = judge(first, second, guard_status.read(host), time.time(), _total_bytes(host))
+    found = joined(left, asked.findings(), names, is_idle=not (first.running or second.running))
+    told = lines(found, len(second.running))
+    if any(settings.mode(name) == "drain" for name in names) and not is_report:
+        from seawall.cli.slurm_draining import decide  # noqa: PLC0415 - where it is switched on
+
+        told += decide(settings, found, node)
+    for line in told:
         print(plain(line))
     if found.problems:
         return NPD_PROBLEM
     return NPD_UNKNOWN if found.unseen else NPD_OK
+
+
+def chosen(settings: SlurmSettings, only: str) -> frozenset[str]:
+    """The checks that are on; UsageProblem for a name that is none."""
+    known = [*NAMES, *(command.name for command in settings.commands)]
+    wanted = [name.strip() for name in only.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise UsageProblem(f"--only {name}: no such check; {', '.join(known)}")
+    return frozenset(
+        name for name in wanted or known
+        if settings.mode(name) != "off"
+        and (name not in OFF_UNLESS_ASKED or name in settings.modes or name in wanted)
+    )  # fmt: skip
+
+
+def joined(
+    left: SlurmHealth, findings: Iterable[NodeFinding], names: frozenset[str], *, is_idle: bool
+) -> SlurmHealth:  # fmt: skip
+    """What jobs left and what is broken; what a running job may cause is a note while one runs."""
+    problems = [one for one in left.problems if one.kind in names]
+    unseen = [one for one in left.unseen if one.kind in names]
+    notes = list(left.notes) if "uncounted" in names else []
+    for check, answer in findings:
+        if not isinstance(answer, NodeFault):
+            unseen.append(SlurmUnseen(check.name, answer.words))
+        elif check.jobs_may and not is_idle:
+            notes.append(f"{check.name}: {answer.words}: not judged while jobs run here")
+        else:
+            problems.append(SlurmProblem(
+                check.name, answer.words, is_lasting=check.is_lasting
+            ))  # fmt: skip
+    return SlurmHealth(tuple(problems), tuple(unseen), tuple(notes))
 
 
 def is_worth_another_look(seen: SlurmNodeLook) -> bool:
@@ -52,9 +105,9 @@ def lines(found: SlurmHealth, running: int) -> list[str]:
     jobs = f"{running} job{'' if running == 1 else 's'} running"
     told = [f"{problem.kind}: {problem.words}" for problem in found.problems]
     if not told:
-        told = [f"nothing is left behind; {jobs}"]
+        told = [f"nothing is left behind or broken; {jobs}"]
     told += [f"note: {words}" for words in found.notes]
-    told += [f"could not see: {words}" for words in found.unseen]
+    told += [f"could not see: {kind}: {words}" for kind, words in found.unseen]
     more = len(told) - _LINES_MOST
     return told[:_LINES_MOST] + ([f"{more} more"] if more > 0 else [])
 

@@ -65,9 +65,12 @@ def keep_user_names(users: bytes) -> bytes:
     return b"".join(kept)
 
 
+_READ_ONLY: Final = frozenset({b"ro", b"emergency_ro", b"shutdown"})
+
+
 def keep_mount_options(mountinfo: bytes) -> bytes:
-    """Mountinfo without the super options of filesystems whose options can hold credentials,
-    and without user and password in the source (``https://user:password@host``).
+    """Mountinfo without the super options of filesystems whose options can hold credentials, but
+    for the words that say that nothing can be written, and without user and password in the source (``https://user:password@host``).
     """
     lines = []
     for line in mountinfo.split(b"\n"):
@@ -75,7 +78,8 @@ def keep_mount_options(mountinfo: bytes) -> bytes:
         words = tail.split(b" ")
         if dash and len(words) >= 3 and words[0].decode("latin-1") not in MOUNT_OPTIONS_KEPT:
             source = _URL_USER.sub(b"://", words[1])
-            line = head + dash + b" ".join([words[0], source, b"-"])
+            flags = [word for word in words[2].split(b",") if word in _READ_ONLY]
+            line = head + dash + b" ".join([words[0], source, b",".join(flags) or b"-"])
         lines.append(line)
     return b"\n".join(lines)
 

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from seawall.slurm_node import JobProcesses, SlurmNodeLook
+from seawall.slurm_node import JobProcesses, SlurmNodeLook, SlurmUnseen
 from seawall.slurm_paths import jobs_among, part_of
 
 TREES: Final = ("sys/fs/cgroup/memory", "sys/fs/cgroup/unified", "sys/fs/cgroup")
 SHM: Final = "dev/shm"
+_TREE_OF: Final = "slurm_"
+_SCOPE_OF: Final = "_slurmstepd.scope"
 _STEPD: Final = b"slurmstepd"
 _DEPTH_MOST: Final = 6
 _FOLDERS_MOST: Final = 20_000
@@ -26,12 +28,12 @@ _STATUS_BYTES: Final = 512
 """Name and Uid stand in its first lines."""
 
 
-def look(root: str = "/", *, shm_least_bytes: int = 0) -> SlurmNodeLook:
+def look(root: str = "/", *, shm_least_bytes: int = 0, node: str = "") -> SlurmNodeLook:
     """Ask now.  Of all processes the owners are asked only where somebody who is not root has so
-    much in /dev/shm.
+    much in /dev/shm.  ``node``: where several slurmd are on one host, the jobs of that one.
     """
-    unseen: list[str] = []
-    jobs = tuple(_jobs(root, unseen))
+    unseen: list[SlurmUnseen] = []
+    jobs = tuple(_jobs(root, node, unseen))
     shm = _shm(root, unseen)
     uids = None
     if any(size >= shm_least_bytes for size in shm.values()):
@@ -39,18 +41,20 @@ def look(root: str = "/", *, shm_least_bytes: int = 0) -> SlurmNodeLook:
     return SlurmNodeLook(jobs=jobs, shm_bytes=shm, uids=uids, unseen=tuple(unseen))
 
 
-def _jobs(root: str, unseen: list[str]) -> Iterator[JobProcesses]:
+def _jobs(root: str, node: str, unseen: list[SlurmUnseen]) -> Iterator[JobProcesses]:
     for tree in TREES:
         top = os.path.join(root, tree)
         if not os.path.exists(f"{top}/cgroup.procs"):
             continue  # no tree is mounted there
         for path in jobs_among(_paths(top, unseen)):
-            yield _job(root, top, path)
+            if not node or _node_of(path) in ("", node):
+                yield _job(root, top, path)
         return
-    unseen.append("no cgroup tree below /sys/fs/cgroup: jobs were not looked for")
+    words = "no cgroup tree below /sys/fs/cgroup: jobs were not looked for"
+    unseen.append(SlurmUnseen("processes", words))
 
 
-def _paths(top: str, unseen: list[str]) -> Iterator[str]:
+def _paths(top: str, unseen: list[SlurmUnseen]) -> Iterator[str]:
     """Cgroups that may be a job's or lead to one."""
     todo, seen = [""], 0
     while todo:
@@ -59,7 +63,8 @@ def _paths(top: str, unseen: list[str]) -> Iterator[str]:
             path = f"{above}/{name}"
             seen += 1
             if seen > _FOLDERS_MOST:
-                unseen.append(f"more than {_FOLDERS_MOST} cgroups: further jobs were not looked at")
+                words = f"more than {_FOLDERS_MOST} cgroups: further jobs were not looked at"
+                unseen.append(SlurmUnseen("processes", words))
                 return
             part = part_of(path)
             if part is not None:
@@ -70,6 +75,16 @@ def _paths(top: str, unseen: list[str]) -> Iterator[str]:
 
 def _leads_to_jobs(path: str) -> bool:
     return "slurm" in path or path.endswith(".slice")
+
+
+def _node_of(path: str) -> str:
+    """The slurmd's name where the tree has it (built with --enable-multiple-slurmd); else empty."""
+    for part in path.split("/"):
+        if part.startswith(_TREE_OF):
+            return part.removeprefix(_TREE_OF)
+        if part.endswith(_SCOPE_OF):
+            return part.removesuffix(_SCOPE_OF)
+    return ""
 
 
 def _names(folder: str) -> list[str]:
@@ -129,7 +144,7 @@ def _whole(path: str) -> bytes:
         return b""
 
 
-def _shm(root: str, unseen: list[str]) -> dict[int, int]:
+def _shm(root: str, unseen: list[SlurmUnseen]) -> dict[int, int]:
     """Blocks by owner; a folder's files are of whom each belongs to, not of the folder's."""
     found: dict[int, int] = {}
     seen = 0
@@ -137,7 +152,8 @@ def _shm(root: str, unseen: list[str]) -> dict[int, int]:
         for name in names:
             seen += 1
             if seen > _FILES_MOST:
-                unseen.append(f"more than {_FILES_MOST} files in /dev/shm: the others were left")
+                words = f"more than {_FILES_MOST} files in /dev/shm: the others were left"
+                unseen.append(SlurmUnseen("shm", words))
                 return found
             with suppress(OSError):
                 status = os.lstat(f"{folder}/{name}")
@@ -147,14 +163,15 @@ def _shm(root: str, unseen: list[str]) -> dict[int, int]:
     return found
 
 
-def _uids(root: str, unseen: list[str]) -> frozenset[int]:
+def _uids(root: str, unseen: list[SlurmUnseen]) -> frozenset[int]:
     found = set()
     try:
         pids = [name for name in os.listdir(os.path.join(root, "proc")) if name.isdecimal()]
     except OSError:
         pids = []
     if len(pids) > _PIDS_MOST:
-        unseen.append(f"more than {_PIDS_MOST} processes: not all were asked whose they are")
+        words = f"more than {_PIDS_MOST} processes: not all were asked whose they are"
+        unseen.append(SlurmUnseen("shm", words))
     for pid in pids[:_PIDS_MOST]:
         _, uid = _name_and_uid(root, pid)
         if uid is not None:

@@ -15,20 +15,10 @@ from seawall.accounts.devices.reasons.since import moment
 from seawall.readings.device_log import DeviceLog, DriverGpu, LogEvent
 from seawall.readings.kubelet_devices import KubeletDevices
 from seawall.words import first
+from seawall.xid_names import HARDWARE_XIDS, xid_words
 
 IGNORED_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
 """By the plugin: 31, 43, 45 always, 13 and 68 since 0.10, 109 since 0.17.1 (health.go)."""
-HARDWARE_XIDS: Final = {
-    48: "a double bit ECC error",
-    63: "a memory page or row that is being retired",
-    64: "a memory page or row that could not be retired",
-    74: "an NVLink error",
-    79: "the GPU has fallen off the bus",
-    94: "an uncorrectable memory error that was contained",
-    95: "an uncorrectable memory error that was not contained",
-    119: "the GPU's own processor (GSP) does not answer",
-}
-"""https://docs.nvidia.com/deploy/xid-errors; in our words."""
 _NVIDIA: Final = "nvidia.com/gpu"
 _TOGETHER_SECONDS: Final = 10.0
 """A plugin says why some lines before it marks; the kernel's clock and its own differ."""
@@ -130,12 +120,6 @@ def _lacking(gpu: DriverGpu, events: Sequence[LogEvent], *, is_alone: bool) -> U
         else "no device of the resource is healthy: its plugin has not registered, or gave up all"
     )
     return UnhealthyDevice(_NVIDIA, gpu.uuid, None, None, "unnamed", words)
-
-
-def xid_words(xid: int) -> str:
-    """``Xid 79 (the GPU has fallen off the bus)``."""
-    known = HARDWARE_XIDS.get(xid)
-    return f"Xid {xid} ({known})" if known else f"Xid {xid}"
 
 
 def diagnoses(found: Iterable[UnhealthyDevice]) -> Iterator[Diagnosis]:

@@ -10,7 +10,6 @@ from typing import Final
 from seawall.accounts.devices.classes import CLASSES, class_name, class_of_resource
 from seawall.accounts.devices.device_table import DeviceTable
 from seawall.accounts.devices.layers import ContainerDevices, Plugin, UnhealthyDevice
-from seawall.accounts.devices.node_faults.health import HARDWARE_XIDS
 from seawall.accounts.devices.plugins import is_named
 from seawall.accounts.devices.repairs.removal_commands import delete_pod, docker
 from seawall.accounts.devices.repairs.step import (
@@ -21,6 +20,7 @@ from seawall.accounts.devices.repairs.step import (
     is_asked,
     taken_away,
 )
+from seawall.xid_names import HARDWARE_XIDS
 
 
 def steps(

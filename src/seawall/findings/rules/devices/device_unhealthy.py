@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from seawall.accounts.devices.layers import UnhealthyDevice
 from seawall.accounts.devices.node_faults.faults import DeviceFaults
-from seawall.accounts.devices.node_faults.health import HARDWARE_XIDS, Shortfall
+from seawall.accounts.devices.node_faults.health import Shortfall
 from seawall.accounts.devices.reasons.since import moment
 from seawall.findings.device_words import SHOWN, names
 from seawall.findings.finding import Evidence, Finding, blind, fires, quiet
 from seawall.findings.rule import rule
 from seawall.readings.kubelet_devices import PATHS
+from seawall.xid_names import HARDWARE_XIDS
 
 
 @rule(
