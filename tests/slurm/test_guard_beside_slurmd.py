@@ -1,5 +1,6 @@
 """A real guard beside a real slurmd: it ends the job that took what its cgroup does not count."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,3 +66,31 @@ def test_its_user_reads_why_in_the_jobs_own_output(room: SlurmRoom, guard: Room)
     assert ended(room, neighbour, "RUNNING")
     assert {name: part.pid for name, part in room.parts.items() if part.poll() is None} == daemons
     room.command("scancel", str(neighbour))
+
+
+def test_a_job_of_two_nodes_is_ended_on_both_and_no_other_task_of_its_array(
+    room: SlurmRoom, guard: Room
+) -> None:
+    """The last task has the array's own number: ``scancel NUMBER`` would mean all of them."""
+    step = f"srun --nodes=1 --ntasks=1 --relative=1 sh -c '{rings(room)}'"
+    script = f"[ $SLURM_JOB_ID != $SLURM_ARRAY_JOB_ID ] || {step} & sleep 200"
+    array = room.submit(script, "--array=1-2", "--nodes=2", "--ntasks=2", "--mem=64")
+    room.wait(lambda: _state(room, f"{array}_2") == "CANCELLED", "the end of the task")
+
+    assert _state(room, f"{array}_1") == "RUNNING"
+    comment = _field(room, f"{array}_2", "AdminComment")
+    assert "seawall guard" in comment
+    decisions = {row["decision"] for row in guard.journal() if row.get("orders")}
+    assert any(decision in comment for decision in decisions)
+    room.wait(lambda: room.job_folder(array) is None, "its end on both nodes")
+    room.command("scancel", str(array))
+
+
+def _state(room: SlurmRoom, job: str) -> str:
+    return _field(room, job, "JobState")
+
+
+def _field(room: SlurmRoom, job: str, name: str) -> str:
+    told = room.command("scontrol", "show", "job", job)
+    found = re.search(rf"^ *(?:\S.* )?{name}=(.*?)(?: [A-Z]\w+=|$)", told, re.MULTILINE)
+    return found[1].strip() if found else ""

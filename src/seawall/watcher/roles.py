@@ -88,7 +88,8 @@ _UNITS: Final[tuple[tuple[str, str], ...]] = (
     (r"nvidia-(persistenced|fabricmanager|imex|dcgm|powerd|gridd)\.service", "GPU driver daemon"),
     (r"nv-?(fabricmanager|hostengine)\.service|amdgpu.*\.service", "GPU driver daemon"),
     (r"(nvidia-)?(cuda-)?mps.*\.service", "MPS server, whose memory is its clients'"),
-    (r"(.+_)?slurm(d|stepd|ctld|dbd)(_.+)?\.(service|scope)", "Slurm: jobs end with it"),
+    (r"(.+_)?(slurm(d|stepd|ctld|dbd|restd)|sackd|munge)(_.+)?\.(service|scope)",
+     "Slurm: jobs end with it"),
     (r"(ceph.*|gluster.*|iscsi.*|open-iscsi|multipathd|lvm2-.+|drbd.*|zfs-.+)\.service",
      "storage daemon"),
     (r"(rpc-.+|nfs-.+|portworx|px-.+|lustre.*|beegfs.*|weka.*|rdma-.+|openibd)\.service",
@@ -104,7 +105,10 @@ _UNITS_FOUND: Final = tuple((re.compile(f"(?:{pattern})\\Z"), role) for pattern,
 _PROGRAMS: Final = {
     **dict.fromkeys(kubelet_names.PROGRAMS, "kubelet"),
     "containerd": "container runtime", "dockerd": "container runtime",
-    "crio": "container runtime", "sshd": "sshd", "slurmd": "Slurm", "slurmstepd": "Slurm",
+    "crio": "container runtime", "sshd": "sshd",
+    **dict.fromkeys(
+        ("slurmd", "slurmstepd", "slurmctld", "slurmdbd", "slurmrestd", "sackd", "munged"), "Slurm"
+    ),
     "nvidia-persistenced": "GPU driver daemon", "nv-fabricmanager": "GPU driver daemon",
     "nvidia-cuda-mps-server": "MPS server, whose memory is its clients'",
     "nvidia-cuda-mps-control": "MPS server, whose memory is its clients'",

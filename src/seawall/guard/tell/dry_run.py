@@ -84,12 +84,12 @@ def _tell(teller: Teller, node: Node, groups: Mapping[str, Group]) -> None:
     teller.verdict(verdict._replace(ranking=(), sentence="it is killed at last"), ())
     outcome = Outcome(order, is_done=True, processes=3)
     teller.update_decision(DecisionUpdate(_DECISION, node.seconds, outcome, None, ""))
-    teller.update_decision(
-        DecisionUpdate(_DECISION, node.seconds, None, _BYTES, "256 MiB came back in 0.3 s")
-    )
     job = order._replace(target=Target("/slurm/uid_1/job_1", 1, "slurm:1"))
     teller.before_end(job, f"{teller.folder}/paper")
     teller.outcome(Outcome(job, is_done=True, processes=3))
+    teller.update_decision(
+        DecisionUpdate(_DECISION, node.seconds, None, _BYTES, "256 MiB came back in 0.3 s")
+    )
     teller.event(sentence)
     teller.status(node._replace(kernel_kills=1), groups, "short", {"paper": "a note"})
 

@@ -26,6 +26,7 @@ _ANSWER_MOST: Final = 1 << 20
 _ERRORS_MOST: Final = 500
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/slurm/bin"
 _NUMBER_WIDTH: Final = 20
+_NO_TASK: Final = "N/A"
 _WIDTHS: Final = {
     "JobID": _NUMBER_WIDTH, "ArrayJobID": _NUMBER_WIDTH, "ArrayTaskID": _NUMBER_WIDTH,
     "NumNodes": _NUMBER_WIDTH, "admin_comment": 2 * COMMENT_MOST,
@@ -131,7 +132,9 @@ def row_of(line: str, job: str) -> RunningJob | None:
     number, array, task, nodes, comment = fields
     if number != job or not nodes.isdecimal():
         return None
-    is_task = array.isdecimal() and array != "0" and task.isdecimal()
+    is_task = task.isdecimal() and array.isdecimal()
+    if not is_task and task != _NO_TASK:
+        return None  # tasks that have not begun: more than one
     comment = "" if comment in ("N/A", "(null)") else comment
     return RunningJob(f"{array}_{task}" if is_task else job, int(nodes), comment)
 
