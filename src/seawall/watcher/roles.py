@@ -94,6 +94,7 @@ _UNITS: Final[tuple[tuple[str, str], ...]] = (
      "storage daemon"),
     (r"(rpc-.+|nfs-.+|portworx|px-.+|lustre.*|beegfs.*|weka.*|rdma-.+|openibd)\.service",
      "storage daemon"),
+    (r"(gpfs|mmsdrserv|mmfs).*\.service", "storage daemon"),
     (r"(NetworkManager|networking|network|wpa_supplicant|chronyd?|ntpd?|irqbalance)\.service",
      "service of the host"),
     (r"(rngd|auditd|polkit|rsyslog|(serial-)?getty@.+|watchdog|seawall.*|earlyoom|nohang)\.service",
@@ -114,7 +115,8 @@ _PROGRAMS: Final = {
     "nvidia-cuda-mps-control": "MPS server, whose memory is its clients'",
     "ceph-osd": "storage daemon", "ceph-mon": "storage daemon", "ceph-mds": "storage daemon",
     "ceph-mgr": "storage daemon", "glusterfsd": "storage daemon", "glusterd": "storage daemon",
-    "iscsid": "storage daemon", "multipathd": "storage daemon",
+    "iscsid": "storage daemon", "multipathd": "storage daemon", "mmfsd": "storage daemon",
+    "wekanode": "storage daemon",
 }  # fmt: skip
 _USERS: Final = "/user.slice/"
 """Sessions: each has a process of sshd in it."""
