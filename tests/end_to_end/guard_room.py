@@ -125,7 +125,7 @@ class Room:
             page = self.page()
             return page.get("pid") == process.pid and page.get("can_kill") is True
 
-        assert within(30, is_ready), (out.read_text(), self.text())
+        assert within(90, is_ready), (out.read_text(), self.text())
         return process
 
     def text(self) -> str:

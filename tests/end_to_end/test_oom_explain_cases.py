@@ -268,6 +268,16 @@ def test_whose_limit_a_path_is(path: str, subject: str) -> None:
     assert f"{subject} {reached} of 1.0 GiB" in one.verdict
 
 
+@pytest.mark.parametrize(("uid", "words"), [(1000, " of uid 1000"), (0, ""), (None, "")])
+def test_whose_job_it_is_on_v2_the_killed_process_tells(uid: int | None, words: str) -> None:
+    job = "/system.slice/slurmstepd.scope/job_12/step_0"
+    kill = killed(9, "hog", MIB, uid=uid)
+    report = memcg(oom_memcg=job, task_memcg=f"{job}/user/task_0", kills=(kill,))
+    assert f"Slurm job 12 step 0{words} reached its limit" in explain(report).verdict
+    elsewhere = memcg(oom_memcg=job, task_memcg="/system.slice/x.service", kills=(kill,))
+    assert "Slurm job 12 step 0 reached its limit" in explain(elsewhere).verdict
+
+
 @pytest.mark.parametrize(
     ("path", "remedy"),
     [
@@ -417,3 +427,21 @@ def test_three_reports_are_one_screen() -> None:
     ran = seawall("oom", "explain", str(LOGS / "cases/lxc-inner-unit.txt")).answered()
     assert len(ran.text.splitlines()) <= 24
     assert "--report 1 to 3" in ran.text
+
+
+def test_slurms_own_lines_of_a_kill_are_told_and_understood(tmp_path: Path) -> None:
+    """One that no pattern knows is still said to be one."""
+    log = tmp_path / "slurm-4711.out"
+    log.write_text(
+        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=4711.0 cgroup. Some of your "
+        "processes may have been killed by the cgroup out-of-memory handler.\n"
+        "srun: error: n1: task 0: Out Of Memory\n"
+    )
+    told = seawall("oom", "explain", str(log)).answered().text
+    assert "Slurm step 4711.0 ran out of its memory limit" in told
+    assert "not understood" not in told
+    with log.open("a") as file:
+        file.write("srun: error: the node is out of memory, perhaps\n")
+    assert "1 line holds words of an OOM kill and was not understood: line 3: " in " ".join(
+        seawall("oom", "explain", str(log)).answered().text.split()
+    )

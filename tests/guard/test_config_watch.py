@@ -223,6 +223,7 @@ def test_a_reading_watches_the_new_way(tmp_path: Path) -> None:
         (Settings(rescue=True), {"rescue": False, "scope": ("/",)}, []),
         (ENFORCE, {"mode": "observe", "rescue": True}, []),
         (ENFORCE, {"quarantine": True}, ["quarantine"]),
+        (ENFORCE, {"job_end_whole": True}, ["job_end_whole"]),
         (ENFORCE, {"textfile": "/x.prom", "tick_most_seconds": 5.0, "run_after_kill": "/x"}, []),
     ],
 )  # fmt: skip
@@ -240,7 +241,7 @@ def test_every_key_is_weighed_or_does_no_harm() -> None:
     harmless = {
         "tick_least_seconds", "tick_most_seconds", "self_test_seconds", "watch", "pin",
         "pin_at_most_bytes", "pin_slices", "blackbox", "blackbox_size_bytes", "run_after_kill",
-        "run_on_decision",
+        "run_on_decision", "job_output", "job_comment", "slurm_commands", "slurm_conf",
         "textfile", "termination_message", "kubelet_root", "datagram_to", "pmsg",
     }  # fmt: skip
     assert weighed | harmless == set(Settings._fields)

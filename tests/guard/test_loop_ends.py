@@ -57,7 +57,8 @@ class Scene:
 
     def part(self, name: str, **has: Any) -> Any:
         """Takes whatever it is told; that it is closed is written down."""
-        nothing = dict.fromkeys(("use", "change", "rule", "say", "bye"), lambda *_: None)
+        names = ("use", "change", "rule", "say", "bye", "before_end")
+        nothing = dict.fromkeys(names, lambda *_: None)
         return SimpleNamespace(**nothing | {"close": lambda: self.said.append(name)} | has)
 
     @property

@@ -17,7 +17,7 @@ from seawall.guard.settings import Settings
 from seawall.guard.tell import dry_run
 from seawall.guard.tell.dry_run import tell_on_paper
 
-KINDS = ["verdict", "ranking", "verdict", "outcome", "told", "event"]
+KINDS = ["verdict", "ranking", "verdict", "outcome", "outcome", "told", "event"]
 
 
 def test_all_of_it_is_told_and_nothing_of_it_is_left(
@@ -35,10 +35,10 @@ def test_all_of_it_is_told_and_nothing_of_it_is_left(
     monkeypatch.setattr(dry_run, "remove_dry_run", look_first)
     tell_on_paper(Settings(), str(tmp_path), node(), groups())
     assert os.listdir(tmp_path) == []
-    assert [line["kind"] for line in seen["lines"][:6]] == KINDS
+    assert [line["kind"] for line in seen["lines"][:7]] == KINDS
     for line in seen["lines"]:
         check(line, "decision")
-    assert len(seen["pmsg"]) == 5
+    assert len(seen["pmsg"]) == 6
     assert "-> 256 MiB came back in 0.3 s" in seen["status"]
 
 

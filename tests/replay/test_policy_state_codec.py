@@ -138,11 +138,25 @@ def test_deep_nesting_is_refused() -> None:
 def test_a_state_of_before_a_setting_was_there_is_read() -> None:
     """Settings have only grown at their end since; a box on a disk is of any version."""
     written = codec_of(Settings).write(
-        Settings(mode="enforce", run_on_decision="/bin/x", rescue=True, quarantine=True)
+        Settings(
+            mode="enforce",
+            run_on_decision="/bin/x",
+            rescue=True,
+            quarantine=True,
+            job_output=False,
+            job_comment=True,
+            job_end_whole=True,
+            slurm_commands="/x",
+            slurm_conf="/y",
+        )
     )
     assert isinstance(written, list)
-    assert Settings._fields[-3:] == ("run_on_decision", "rescue", "quarantine")
-    assert codec_of(Settings).read(written[:-3]) == Settings(mode="enforce")
+    since = (
+        "run_on_decision", "rescue", "quarantine", "job_output", "job_comment", "job_end_whole",
+        "slurm_commands", "slurm_conf",
+    )  # fmt: skip
+    assert Settings._fields[-len(since) :] == since
+    assert codec_of(Settings).read(written[: -len(since)]) == Settings(mode="enforce")
     for odd in ([*written, 1], [*written[:-2], 7]):
         with pytest.raises(ValueError, match="expected"):
             codec_of(Settings).read(odd)

@@ -24,6 +24,7 @@ ClaimClass: TypeAlias = Literal[
     "hugetlb",
     "vmalloc",
     "dying",  # of removed cgroups
+    "file_system",  # a cluster file system's client or daemon
     "unknown",  # traced, by code that is not in our tables
 ]
 

@@ -4,6 +4,8 @@
 Kernel documents: admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/cgroups.rst.  0 stands for a
 process of another pid namespace.  On v1 a process is listed wherever one of its threads is; here
 it belongs to where its leader is, for that one's memory is counted.
+
+A Slurm job's slurmstepd is none of its processes (``step_daemons.py``).
 """
 
 import errno
@@ -11,7 +13,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.actions import cgroup_files
+from seawall.actions import cgroup_files, step_daemons
 from seawall.actions.pid_list import Gathered, Pids
 
 FOLDERS_MOST = 20_000
@@ -99,7 +101,7 @@ def is_populated(folder: int) -> bool | None:
 class CgroupMembers:
     """Reads the lists into one buffer that is used again."""
 
-    __slots__ = ("_buffer", "is_cut", "strangers")
+    __slots__ = ("_buffer", "has_daemons", "is_cut", "strangers")
 
     def __init__(self) -> None:
         self._buffer = bytearray(_READ_BYTES)
@@ -107,12 +109,14 @@ class CgroupMembers:
         """Of the last pass: processes that another pid namespace hides from us."""
         self.is_cut = False
         """Of the last pass: there were more, so whom it did not find may be there all the same."""
+        self.has_daemons = False
+        """Of the last pass: a slurmstepd was there, and left out."""
 
     def read(self, folder: int, version: int) -> Pids:
         """Process ids of a cgroup and all below it."""
         pids, threads = Gathered(), Gathered()
         self.strangers = 0
-        self.is_cut = False
+        self.is_cut = self.has_daemons = False
         try:
             for fd in walk(folder):
                 if len(pids) >= PIDS_MOST:
@@ -129,6 +133,10 @@ class CgroupMembers:
             # looked at.
             here = Pids(threads.numbers())
             found -= Pids(pid for pid in found - here if not _lives_by_threads(pid, here))
+        if found and step_daemons.is_of_job(folder):
+            users = Pids(pid for pid in found if not step_daemons.is_step_daemon(pid))
+            self.has_daemons = len(users) < len(found)
+            return users
         return found
 
     def unseen(self, folder: int, found: Pids) -> str:
@@ -141,7 +149,7 @@ class CgroupMembers:
         is_there = is_populated(folder)
         if self.is_cut:
             return "" if is_there is False else CUT
-        return UNLISTED if is_there else ""
+        return UNLISTED if is_there and not self.has_daemons else ""
 
     def _add(self, folder: int, name: str, to: Gathered) -> None:
         try:

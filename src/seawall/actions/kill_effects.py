@@ -5,7 +5,8 @@
 is made to stand still, every process is signalled, and it is thawed whatever happened: v1 lets
 nobody die who is frozen.  Where there is no freezer, SIGKILL in rounds: who is signalled forks
 no more, and each round takes those that were forked in the one before.  After ``cgroup.kill`` too:
-it passes over a process whose main thread has ended while others live (seen on 6.18).
+it passes over a process whose main thread has ended while others live (seen on 6.18).  A Slurm job
+is killed one by one: ``cgroup.kill`` knows no exception for its slurmstepd.
 """
 
 import os
@@ -13,7 +14,7 @@ import signal
 import time
 from typing import Final
 
-from seawall.actions import cgroup_files
+from seawall.actions import cgroup_files, step_daemons
 from seawall.actions.cgroup_members import CUT, GaveUp
 from seawall.actions.freeze_effects import Freezes, is_frozen, thaw_all, wait_frozen
 from seawall.actions.mrelease_effects import Releases
@@ -50,7 +51,9 @@ class KillEffects:
         Where one by one did not find all, the answer is no.
         """
         version = self._trees.mounts.version
-        is_whole = self._at_once(folder, work) if version == 2 else self._hybrid(folder, work)
+        is_whole = False
+        if not step_daemons.is_of_job(folder):
+            is_whole = self._at_once(folder, work) if version == 2 else self._hybrid(folder, work)
         if not is_whole:
             self._one_by_one(folder, version, work)
         try:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from seawall.accounts.log_episodes.recent_events import RecentEvent
     from seawall.readings.event_log.event_log import EventLogReader
     from seawall.readings.event_log.log_line import LogTime
+    from seawall.readings.event_log.sign import Sign
 
 
 class LogEvents:
@@ -22,6 +23,7 @@ class LogEvents:
         self._name = name
         self._reader: EventLogReader | None = None
         self._known: tuple[list[RecentEvent], LogTime] | None = None
+        self._signs: tuple[Sign, ...] = ()
 
     def passing(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """The same blocks, each of whole lines."""
@@ -34,6 +36,18 @@ class LogEvents:
     def are_there(self) -> bool:
         """Whether what passed tells of any."""
         return bool(self._events()[0])
+
+    def understood(self) -> frozenset[int]:
+        """Numbers of Slurm's own lines of an OOM kill, of which an event tells."""
+        from seawall.readings.event_log.node_signs import SLURM_PATTERNS  # noqa: PLC0415 - see above
+        from seawall.readings.oom_log.tally import is_suspect  # noqa: PLC0415
+
+        self._events()
+        slurm = {one.what for one in SLURM_PATTERNS}
+        return frozenset(
+            sign.line.number for sign in self._signs
+            if sign.what in slurm and is_suspect(sign.line.text.encode("utf-8", "replace"))
+        )  # fmt: skip
 
     def told(self, lines_read: int, paper: Console, reports: int) -> bool:
         """Prints them; True where this says how the log ended: it has events and no report."""
@@ -71,5 +85,5 @@ class LogEvents:
         log = self._reader.end(LogClock())
         events = events_beside_reports(log, self._name)
         events.sort(key=lambda one: one.last_log_seconds or 0.0, reverse=True)
-        self._known = events, log.last
+        self._known, self._signs = (events, log.last), log.signs
         return self._known

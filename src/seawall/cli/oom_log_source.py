@@ -75,6 +75,8 @@ class Log:
     def close(self, found: int) -> None:
         """The log was read, with that many reports; UsageProblem where it is none."""
         tally = self.tally
+        if tally.not_understood and self.events is not None:
+            tally.take_back(self.events.understood())
         lines = tally.not_understood + (0 if found else tally.echoes)
         if not found and self.lines_read and not (self.is_like_a_log or self.unseen):
             words = f"nothing like a kernel log in its {self.lines_read:,} lines"

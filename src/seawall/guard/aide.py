@@ -17,6 +17,9 @@ hook                 likewise, at a decision; how: ``acted``, ``observed``, ``re
                      ``reported``
 termination_message  cgroup, name, words, decision, unix_seconds, kubelet_root:
                      ``{decision, path, problem}``, and ``failed``
+job_output           path, uid, gid, groups, words, decision: likewise
+job_command          job, words, decision, comment, end, commands, conf: ``{decision, done,
+                     problem}``, and ``failed``
 textfile             path, values: ``{problem}``
 rivals               scope: ``{rivals: [words]}``
 config               path: ``{settings: text}``, or ``{problem}``; ``is_busy`` beside it:
@@ -46,8 +49,11 @@ from typing import Any, Final
 from seawall.guard.watcher_channel import DATAGRAM_MOST_BYTES, RECEIVED
 
 _KINDS: Final = frozenset({"self_test_child", "run", "hook", "termination_message", "textfile",
-                    "rivals", "config", "ping", "hold", "kmsg", "quarantine"})  # fmt: skip
-_ONCE: Final = frozenset({"run", "hook", "termination_message", "kmsg"})
+                    "rivals", "config", "ping", "hold", "kmsg", "quarantine", "job_output",
+                    "job_command"})  # fmt: skip
+_ONCE: Final = frozenset(
+    {"run", "hook", "termination_message", "kmsg", "job_output", "job_command"}
+)
 """Each is a thing of its own: that a later one was done says nothing of it."""
 _ANSWERS_MOST: Final = 32
 

@@ -46,6 +46,13 @@ def named_paths(settings: Settings) -> tuple[NamedPath, ...]:
         pods = f"{settings.kubelet_root}/pods"
         problem = _problem(pods)
         rows.append(NamedPath("kubelet_root", pods, problem and _problem(_HOST + pods) and problem))
+    if settings.slurm_commands:
+        program = f"{settings.slurm_commands}/scontrol"
+        rows.append(NamedPath("slurm_commands", program, _problem(program, _no_program)))
+    if settings.slurm_conf:
+        rows.append(
+            NamedPath("slurm_conf", settings.slurm_conf, _problem(settings.slurm_conf, _no_file))
+        )
     return tuple(rows)
 
 
@@ -68,6 +75,10 @@ def _no_pressure(path: str, mounts: Mounts) -> str:
     if problem := _problem(folder):
         return f"{folder} {problem}"
     return "" if os.path.exists(f"{folder}/memory.pressure") else "it has no memory.pressure"
+
+
+def _no_file(mode: int) -> str:
+    return "" if stat.S_ISREG(mode) else "is no file"
 
 
 def _no_folder(mode: int) -> str:

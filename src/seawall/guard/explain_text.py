@@ -30,13 +30,15 @@ _OVER_LIMIT: Final = {
 }
 _PATH_LABELS: Final = {
     "run_after_kill": "after", "run_on_decision": "hook", "textfile": "textfile",
-    "kubelet_root": "kubelet",
+    "kubelet_root": "kubelet", "slurm_commands": "slurm", "slurm_conf": "slurm",
 }  # fmt: skip
 _FOR_WHAT: Final = {
     "run_after_kill": "nothing is run after a kill",
     "run_on_decision": "nothing is run at a decision",
     "textfile": "no metrics are written",
     "kubelet_root": "no termination message is written",
+    "slurm_commands": "slurmctld is told nothing",
+    "slurm_conf": "slurmctld is told nothing",
 }
 
 
@@ -59,6 +61,8 @@ def lines(found: PolicyExplanation, paper: Console, *, whole: bool = False) -> I
     yield from _row(paper, "kills by", found.kills_by)
     yield from _row(paper, "over", _over_words(found))
     yield from _row(paper, "stuck", _stuck_words(found))
+    if any("slurm" in subtree for subtree in settings.scope):
+        yield from _row(paper, "jobs", _job_words(settings))
     yield from _row(paper, "spares", _SPARED if settings.watch else _SPARED_UNTOLD)
     yield from _row(paper, "blackbox", _blackbox_words(settings))
     for named in found.paths:
@@ -170,6 +174,18 @@ def _blackbox_words(settings: Settings) -> str:
     )
 
 
+def _job_words(settings: Settings) -> str:
+    """Of Slurm."""
+    words = ["ended with all their steps, without slurmstepd"]
+    if settings.job_output:
+        words.append("a line in their own error output (job_output)")
+    if settings.job_comment:
+        words.append("one in AdminComment (job_comment)")
+    if settings.job_end_whole:
+        words.append("those of several nodes on all of them, by scancel (job_end_whole)")
+    return "; ".join(words)
+
+
 def _path_words(named: NamedPath, settings: Settings) -> str:
     if named.problem:
         missing = f"{named.path} {named.problem}"
@@ -180,6 +196,8 @@ def _path_words(named: NamedPath, settings: Settings) -> str:
         return f"{settings.run_on_decision}: run at every decision, a report too"
     if named.key == "textfile":
         return f"{settings.textfile}: metrics for the node exporter"
+    if named.key.startswith("slurm_"):
+        return f"{named.path}: how slurmctld is told of a job that was killed"
     return f"{named.path}: termination messages"
 
 

@@ -170,6 +170,19 @@ KEYS: Final = (
         "One sentence in a killed container's termination message: kubectl describe shows it."),
     Key("kubelet_root", "kubelet_root", "folder",
         "The kubelet's --root-dir, where those messages are, if it is none of the usual ones."),
+    Key("job_output", "job_output", "truth",
+        "One line in the error output of a killed Slurm job, written as its user, where the job's "
+        "script runs on this node."),
+    Key("job_comment", "job_comment", "truth",
+        "The same line in the AdminComment of the job, as long as slurmctld takes it for running: "
+        "by scontrol, which asks slurmctld."),
+    Key("job_end_whole", "job_end_whole", "truth",
+        "A Slurm job of several nodes whose part here was killed is ended on all of them, by "
+        "scancel: else the others may wait in MPI for as long as the job may run."),
+    Key("slurm_commands", "slurm_commands", "folder",
+        "Where squeue, scontrol and scancel are, if in none of the usual folders."),
+    Key("slurm_conf", "slurm_conf", "folder",
+        "The slurm.conf that they are to use, if it is not the one that they were built for."),
     Key("datagram_to", "datagram_to", "address",
         "One UDP datagram goes there at every trigger: evidence that outlives the machine. It is "
         "sent when the orders were carried out, for to send takes memory.  Another address is used "

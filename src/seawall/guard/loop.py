@@ -176,6 +176,8 @@ class Loop:
             parts.hands.rule(settings.scope, settings.freeze_seconds)
         try:
             for order in verdict.orders:
+                if is_ours:
+                    parts.teller.before_end(order, parts.hands.mounts.memory)
                 outcomes.append(hands.perform(order))
                 self.judge.learn(outcomes[-1], node)
         finally:

@@ -50,7 +50,7 @@ def read(
 
 _MORE: Final = (
     "act_fraction", "act_at_most_bytes", "target_fraction", "kills_per_minute", "freeze_seconds",
-    "hold_suspects", "stuck", "quarantine",
+    "hold_suspects", "stuck", "quarantine", "job_end_whole",
 )  # fmt: skip
 _LESS: Final = ("over_limit_seconds", "stuck_seconds", "terminate_seconds", "verify_seconds")
 _LISTS: Final = ("unprotect", "stalled", "over_limit_opt_in")

@@ -75,6 +75,13 @@ class Settings(NamedTuple):
     """A guard that only observes carries out a rescue order."""
     quarantine: bool = False
     """Pods of the node's quarantine list are killed when they start (``mode`` enforce)."""
+    job_output: bool = True
+    """A killed Slurm job has one line of it in its own error output."""
+    job_comment: bool = False
+    job_end_whole: bool = False
+    """Of several nodes, on one of which the guard ended it: by scancel."""
+    slurm_commands: str = ""
+    slurm_conf: str = ""
 
 
 START_ONLY: Final = {

@@ -62,6 +62,12 @@ JOBS: dict[str, Mapping[int, str]] = {
         cap.DAC_READ_SEARCH: "configurations of containers",
         cap.SYS_PTRACE: "files of the host, by /proc/1/root",
     },
+    "job_output": {
+        cap.SETUID: "be the job's user: root may not write where the output is",
+        cap.SETGID: "the same",
+        cap.SYS_PTRACE: "mounts of the host, by /proc/1/root",
+    },
+    "job_command": {},
     "textfile": {cap.DAC_OVERRIDE: "the collector's folder belongs to the collector's user"},
     "rivals": {
         cap.DAC_READ_SEARCH: "configurations of others who kill",

@@ -50,7 +50,16 @@ def start_of(body: dict[str, JSON]) -> StartFrame:
         raise BundleProblem(f"a start frame in the black box: {error}") from error
 
 
-_TOLD_ONLY: Final = frozenset({"run_on_decision"})
+_TOLD_ONLY: Final = frozenset(
+    {
+        "run_on_decision",
+        "job_output",
+        "job_comment",
+        "job_end_whole",
+        "slurm_commands",
+        "slurm_conf",
+    }
+)
 """Keys that came since the first version and decide nothing: a judgement is the same without."""
 
 

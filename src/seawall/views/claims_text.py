@@ -20,7 +20,7 @@ _KINDS: Final[dict[ClaimClass, str]] = {
     "surface": "buffers of a driver", "pinned": "pinned", "managed": "managed by a driver",
     "ring": "ring buffers", "socket": "data in sockets", "pool": "pool of free pages",
     "unified": "unified device memory", "hugetlb": "hugetlb", "vmalloc": "vmalloc",
-    "dying": "left behind", "unknown": "of an unknown kind",
+    "dying": "left behind", "file_system": "file system", "unknown": "of an unknown kind",
 }  # fmt: skip
 _CONFIDENCES: Final = {
     "exact": "exact", "traced": "traced", "bound": "upper bound", "estimate": "estimate",

@@ -88,11 +88,13 @@ _UNITS: Final[tuple[tuple[str, str], ...]] = (
     (r"nvidia-(persistenced|fabricmanager|imex|dcgm|powerd|gridd)\.service", "GPU driver daemon"),
     (r"nv-?(fabricmanager|hostengine)\.service|amdgpu.*\.service", "GPU driver daemon"),
     (r"(nvidia-)?(cuda-)?mps.*\.service", "MPS server, whose memory is its clients'"),
-    (r"(.+_)?slurm(d|stepd|ctld|dbd)(_.+)?\.(service|scope)", "Slurm: jobs end with it"),
+    (r"(.+_)?(slurm(d|stepd|ctld|dbd|restd)|sackd|munge)(_.+)?\.(service|scope)",
+     "Slurm: jobs end with it"),
     (r"(ceph.*|gluster.*|iscsi.*|open-iscsi|multipathd|lvm2-.+|drbd.*|zfs-.+)\.service",
      "storage daemon"),
     (r"(rpc-.+|nfs-.+|portworx|px-.+|lustre.*|beegfs.*|weka.*|rdma-.+|openibd)\.service",
      "storage daemon"),
+    (r"(gpfs|mmsdrserv|mmfs).*\.service", "storage daemon"),
     (r"(NetworkManager|networking|network|wpa_supplicant|chronyd?|ntpd?|irqbalance)\.service",
      "service of the host"),
     (r"(rngd|auditd|polkit|rsyslog|(serial-)?getty@.+|watchdog|seawall.*|earlyoom|nohang)\.service",
@@ -104,13 +106,17 @@ _UNITS_FOUND: Final = tuple((re.compile(f"(?:{pattern})\\Z"), role) for pattern,
 _PROGRAMS: Final = {
     **dict.fromkeys(kubelet_names.PROGRAMS, "kubelet"),
     "containerd": "container runtime", "dockerd": "container runtime",
-    "crio": "container runtime", "sshd": "sshd", "slurmd": "Slurm", "slurmstepd": "Slurm",
+    "crio": "container runtime", "sshd": "sshd",
+    **dict.fromkeys(
+        ("slurmd", "slurmstepd", "slurmctld", "slurmdbd", "slurmrestd", "sackd", "munged"), "Slurm"
+    ),
     "nvidia-persistenced": "GPU driver daemon", "nv-fabricmanager": "GPU driver daemon",
     "nvidia-cuda-mps-server": "MPS server, whose memory is its clients'",
     "nvidia-cuda-mps-control": "MPS server, whose memory is its clients'",
     "ceph-osd": "storage daemon", "ceph-mon": "storage daemon", "ceph-mds": "storage daemon",
     "ceph-mgr": "storage daemon", "glusterfsd": "storage daemon", "glusterd": "storage daemon",
-    "iscsid": "storage daemon", "multipathd": "storage daemon",
+    "iscsid": "storage daemon", "multipathd": "storage daemon", "mmfsd": "storage daemon",
+    "wekanode": "storage daemon",
 }  # fmt: skip
 _USERS: Final = "/user.slice/"
 """Sessions: each has a process of sshd in it."""

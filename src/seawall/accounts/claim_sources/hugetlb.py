@@ -5,6 +5,7 @@ Where no cgroup tree counts them, HugetlbPages of the processes tells as much as
 that several share stands with each of them.
 """
 
+import re
 from typing import Final
 
 from seawall.accounts.claim import Claim, Confidence, SourceClaims
@@ -16,6 +17,7 @@ from seawall.readings.process_status import ProcessStatuses
 from seawall.readings.snapshot import Snapshot
 
 _LINE: Final = "hugetlb"
+_WEKA: Final = re.compile(r"weka[\w@.-]*\.(?:service|slice|scope)\Z")
 _GIVE_BACK: Final = (
     "end it, or let it unmap its huge pages; they go back to the pool, and to the host when"
     " vm.nr_hugepages is lowered"
@@ -34,6 +36,12 @@ def claims(
     if isinstance(statuses, Unread):
         return SourceClaims()
     return SourceClaims(tuple(_by_process(statuses, workloads)))
+
+
+def _whose(owner: Workload) -> str | None:
+    """WEKA's processes have their buffers there (docs.weka.io: memory resources)."""
+    is_weka = owner.kind == "unit" and not owner.is_tenant and bool(_WEKA.match(owner.unit or ""))
+    return "WEKA" if is_weka else None
 
 
 def _by_group(groups: HugetlbGroups, workloads: Workloads) -> list[Claim]:
@@ -73,7 +81,8 @@ def _claim(
 ) -> Claim:  # fmt: skip
     least, likely, most = sizes
     return Claim(
-        holder=owner.name, workload=owner.name, cgroup=owner.cgroup, driver=None, bytes=likely,
+        holder=owner.name, workload=owner.name, cgroup=owner.cgroup, driver=_whose(owner),
+        bytes=likely,
         least_bytes=least, most_bytes=most, kind="hugetlb", within=_LINE, is_counted=is_counted,
         source=source, confidence=confidence, missing=missing, give_back=_GIVE_BACK,
     )  # fmt: skip

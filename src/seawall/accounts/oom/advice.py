@@ -7,7 +7,7 @@ from seawall.accounts.oom.anomalies_choice import tied
 from seawall.accounts.oom.choice_sentences import better, have_others, is_most_by_size
 from seawall.accounts.oom.guard_rows import is_of_guard
 from seawall.accounts.oom.limit_role import role_of
-from seawall.accounts.oom.report_facts import ReportFacts
+from seawall.accounts.oom.report_facts import Owner, ReportFacts
 from seawall.accounts.oom.shortage_sentences import is_writing
 from seawall.accounts.oom.zone_lack import (
     ZoneLack,
@@ -17,6 +17,8 @@ from seawall.accounts.oom.zone_lack import (
     zone_lack,
 )
 from seawall.accounts.oom.zone_sentences import free_elsewhere_bytes, movable_refused, plenty_here
+from seawall.cgroup_paths import is_within
+from seawall.slurm_paths import part_of
 from seawall.words import size
 
 _SMALL_SHARE: Final = 0.01
@@ -142,7 +144,17 @@ def _although_free(facts: ReportFacts) -> str:
 
 def _role(facts: ReportFacts) -> str:
     """Whose limit it was."""
-    return role_of(facts.limit_owner).subject if facts.limit_owner else "a cgroup"
+    limit = facts.limit_owner
+    return role_of(limit).subject + _job_user(facts, limit) if limit else "a cgroup"
+
+
+def _job_user(facts: ReportFacts, limit: Owner) -> str:
+    """Of a Slurm job on v2, whose path does not tell it: by who was killed in it, root aside."""
+    part, task = part_of(limit.path), facts.task_owner
+    kills = facts.report.kills
+    if part is None or part.uid is not None or task is None or not kills or not kills[0].uid:
+        return ""
+    return f" of uid {kills[0].uid}" if is_within(task.path, part.cgroup) else ""
 
 
 def _where(facts: ReportFacts) -> str:

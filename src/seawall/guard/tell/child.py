@@ -16,6 +16,8 @@ LIMITS: Final = {
     "run": (4, kill_command.SECONDS),
     "hook": (2, kill_command.SECONDS),
     "termination_message": (4, 10.0),
+    "job_output": (4, 10.0),
+    "job_command": (2, 30.0),
     "textfile": (1, 20.0),
     "rivals": (1, 20.0),
     "config": (1, 20.0),

@@ -57,7 +57,7 @@ def tell_on_paper(settings: Settings, folder: str, node: Node, groups: Mapping[s
     # Whatever a reload may switch on.
     settings = settings._replace(
         datagram_to=to, pmsg=True, textfile="paper", run_after_kill="paper",
-        run_on_decision="paper", termination_message=True,
+        run_on_decision="paper", termination_message=True, job_output=True, job_comment=True,
     )  # fmt: skip
     teller = Teller(settings, paths, _DECISION, _Nobody())
     try:
@@ -84,6 +84,9 @@ def _tell(teller: Teller, node: Node, groups: Mapping[str, Group]) -> None:
     teller.verdict(verdict._replace(ranking=(), sentence="it is killed at last"), ())
     outcome = Outcome(order, is_done=True, processes=3)
     teller.update_decision(DecisionUpdate(_DECISION, node.seconds, outcome, None, ""))
+    job = order._replace(target=Target("/slurm/uid_1/job_1", 1, "slurm:1"))
+    teller.before_end(job, f"{teller.folder}/paper")
+    teller.outcome(Outcome(job, is_done=True, processes=3))
     teller.update_decision(
         DecisionUpdate(_DECISION, node.seconds, None, _BYTES, "256 MiB came back in 0.3 s")
     )

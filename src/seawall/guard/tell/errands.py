@@ -26,7 +26,14 @@ from typing import Any, Final, NoReturn
 from seawall import resident_files
 from seawall.guard.config_watch import watch_way
 from seawall.guard.order_files import QUARANTINE_MOST_BYTES, read_object
-from seawall.guard.tell import kill_command, rivals, self_test_child, termination, textfile
+from seawall.guard.tell import (
+    job_output,
+    kill_command,
+    rivals,
+    self_test_child,
+    termination,
+    textfile,
+)
 from seawall.guard.tell.child import COMMANDS, COMPANIONS, LIMITS, Child, be_gentle, ending, parsed
 from seawall.guard.tell.late_thaw import LateThaw
 from seawall.guard.tell.own_log import log, say
@@ -69,6 +76,10 @@ class Errands:
         what = request.get("do")
         if what == "termination_message":
             return lambda: termination.write(request, self.places)
+        if what == "job_output":
+            return lambda: job_output.write(request)
+        if what == "job_command":
+            return lambda: _job_command(request)
         if what == "textfile":
             return lambda: textfile.write(request)
         if what == "rivals":
@@ -361,6 +372,12 @@ def kmsg(request: dict[str, Any], path: str) -> dict[str, Any]:
     except OSError as error:
         return {"problem": f"{path}: {error.strerror}"}
     return {"problem": ""}
+
+
+def _job_command(request: dict[str, Any]) -> dict[str, Any]:
+    from seawall.guard.tell import job_commands  # noqa: PLC0415 - in the child only, for its size
+
+    return job_commands.run(request)
 
 
 def kept_list(path: str) -> dict[str, Any]:

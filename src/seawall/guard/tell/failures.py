@@ -9,6 +9,8 @@ KINDS: Final = {
     "run": "run_after_kill",
     "hook": "run_on_decision",
     "termination_message": "no termination message",
+    "job_output": "no line in the job's output",
+    "job_command": "Slurm was not told",
     "textfile": "no textfile",
     "kmsg": "no line in the kernel's log",
     "hold": "not all that it executes is kept in memory for it",

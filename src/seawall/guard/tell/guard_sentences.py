@@ -4,6 +4,7 @@
 The sentence of a decision is the judge's own.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -176,6 +177,11 @@ def outcome_sentence(outcome: Outcome) -> str:
     if outcome.left:
         words += f"; {outcome.left} stuck in the kernel"
     return f"{words}; {outcome.problem}" if outcome.problem else words
+
+
+def for_the_job(outcome: Outcome, sentence: str, at: str) -> str:
+    """For the job's own output and its AdminComment: the same, and on which node."""
+    return f"{os.uname().nodename}: {for_the_container(outcome, sentence, at)}"
 
 
 def for_the_container(outcome: Outcome, sentence: str, at: str) -> str:

@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from seawall.actions.orders import Outcome
+from seawall.actions.orders import Order, Outcome
 from seawall.guard.aide import Aide
 from seawall.guard.guard_memory import Footprint
+from seawall.guard.job_place import JobPlace, job_place
 from seawall.guard.recorder_link import RecorderLink
 from seawall.guard.settings import Settings
 from seawall.guard.tell import (
@@ -88,6 +89,8 @@ class Teller:
         self._last: LatestDecision | None = None
         self._sentences: dict[str, str] = {}
         """Of the last decisions, all steps of each: why, and what is done in the end."""
+        self._jobs: dict[str, JobPlace] = {}
+        """Slurm's, by their cgroups: those that are being ended."""
         self._others = list(others)
         self._empty_scope = ""
         """What was said of it, once."""
@@ -204,6 +207,21 @@ class Teller:
             if not self._ask(request):
                 self._lost("hook", v.decision, v.trigger)
 
+    def before_end(self, order: Order, memory: str) -> None:
+        """Note of whom it ends what nobody can be asked for later.
+
+        ``memory``: the mount of the tree.
+        """
+        if order.step not in ENDS or "slurm" not in order.target.path:
+            return
+        path = order.target.path
+        found, before = job_place(path, memory), self._jobs.pop(path, None)
+        if found is not None:
+            # After a SIGTERM its script may have ended.
+            self._jobs[path] = before if before is not None and before.has_script else found
+        while len(self._jobs) > _SENTENCES_KEPT:
+            del self._jobs[next(iter(self._jobs))]
+
     def outcome(self, o: Outcome, words: str = "", seconds: float | None = None) -> None:
         """What became of an order; one that is also in a ``Told`` is told once."""
         if not self._tally.outcome(o):
@@ -282,7 +300,11 @@ class Teller:
         about = b""
         if self.settings.run_after_kill:
             about = decision_lines.outcome_line(o, sentence, seconds, self._stamp(now))
-        for request in _after_kill_requests(self.settings, o, sentence, now, about):
+        requests = [*_after_kill_requests(self.settings, o, sentence, now, about)]
+        job = self._jobs.get(o.order.target.path)
+        if job is not None:
+            requests += _job_requests(self.settings, job, o, sentence, now)
+        for request in requests:
             if not self._ask(request):
                 self._lost(request["do"], o.order.decision, o.order.target.name)
 
@@ -363,6 +385,25 @@ def _after_kill_requests(
     if settings.run_after_kill:
         yield {"do": "run", "command": settings.run_after_kill, "decision": o.order.decision,
                "stdin": about.decode()}  # fmt: skip
+
+
+def _job_requests(
+    settings: Settings, job: JobPlace, o: Outcome, sentence: str, unix_seconds: float
+) -> Iterator[dict[str, Any]]:
+    """Of a Slurm job: its own output, slurmctld."""
+    decision = o.order.decision
+    words = guard_sentences.for_the_job(o, sentence, moment(unix_seconds))
+    if settings.job_output and job.stderr:
+        user = job.user
+        yield {"do": "job_output", "decision": decision, "words": words, "path": job.stderr,
+               "uid": user and user.uid, "gid": user and user.gid,
+               "groups": list(user.groups) if user else []}  # fmt: skip
+    # Where its script was, the job ends with it on all nodes.
+    is_end = settings.job_end_whole and not job.has_script
+    if settings.job_comment or is_end:
+        yield {"do": "job_command", "decision": decision, "words": words, "job": job.job,
+               "comment": settings.job_comment, "end": is_end,
+               "commands": settings.slurm_commands, "conf": settings.slurm_conf}  # fmt: skip
 
 
 # What the guard tells the aide for the textfile collector; ``tell/textfile.py`` has the names.

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 MOST: Final = 64
 """Of each kind: reports of many workloads leave room for what tells of a kill."""
-KINDS: Final = ("termination_message", "run", "hook")
+KINDS: Final = ("termination_message", "job_output", "run", "hook", "job_command")
 """What happened once and is told once; all others are asked for again anyway."""
 
 

@@ -2,6 +2,7 @@
 """What was looked at in a log besides its reports: lines not understood, repeats, doubts."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -48,6 +49,11 @@ class LogTally:
         if len(self.examples) < EXAMPLES_MOST:
             text = raw[: 4 * TEXT_MOST].decode("utf-8", "replace").strip()[:TEXT_MOST]
             self.examples.append(UnreadLine(number, text))
+
+    def take_back(self, numbers: Collection[int]) -> None:
+        """Lines that were counted as not understood, and that another reader has understood."""
+        self.not_understood -= len(numbers)
+        self.examples = [one for one in self.examples if one.number not in numbers]
 
 
 def is_suspect(raw: bytes) -> bool:

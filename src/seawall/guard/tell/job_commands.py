@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What slurmctld is told of a job that the guard ended here: AdminComment, and the end of it all.
+
+Both are asked for by the node's owner (``job_comment``, ``job_end_whole``) and done by Slurm's own
+commands, in a child of the aide with a deadline: slurmctld may be what is down.
+
+The number of a task's job may be that of its array too (slurmctld gives the last task the number
+of the whole), and ``scancel`` and ``scontrol update`` would then mean every task.  So squeue is
+asked first, for fields of a fixed width that no user writes, and a task is named as
+``ARRAY_TASK``.  A job is ended whole with ``scancel``: it ends the steps on all nodes, and the job
+is not requeued to kill the next node.
+"""
+
+import os
+import subprocess
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from seawall.guard.tell.plain import plain
+from seawall.proc.parent_death import die_with_parent
+
+SECONDS: Final = 8.0
+"""For each of three commands; MessageTimeout is 10 s, and they try again for longer."""
+COMMENT_MOST: Final = 1000
+_ANSWER_MOST: Final = 1 << 20
+_ERRORS_MOST: Final = 500
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/slurm/bin"
+_NUMBER_WIDTH: Final = 20
+_NO_TASK: Final = "N/A"
+_WIDTHS: Final = {
+    "JobID": _NUMBER_WIDTH, "ArrayJobID": _NUMBER_WIDTH, "ArrayTaskID": _NUMBER_WIDTH,
+    "NumNodes": _NUMBER_WIDTH, "admin_comment": 2 * COMMENT_MOST,
+}  # fmt: skip
+_FORMAT: Final = ",".join(f"{name}:{width}" for name, width in _WIDTHS.items())
+
+
+class RunningJob(NamedTuple):
+    """As slurmctld has it."""
+
+    name: str
+    """``4711``, or ``4700_12`` for a task of an array: nobody else is meant by it."""
+    nodes: int
+    comment: str
+
+
+class SlurmRefusal(Exception):
+    """A command of Slurm's did not do it; in words."""
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    """In the aide's child: ``done`` in words, ``problem``."""
+    job, words = str(request.get("job", "")), str(request.get("words", ""))
+    commands = SlurmCommands(str(request.get("commands", "")), str(request.get("conf", "")))
+    done: list[str] = []
+    problems: list[str] = []
+    try:
+        found = commands.find(job)
+        if request.get("comment") is True:
+            try:
+                commands.comment(found, words, str(request.get("decision", "")))
+                done.append("AdminComment")
+            except SlurmRefusal as refusal:
+                problems.append(str(refusal))
+        if request.get("end") is True and found.nodes > 1:
+            commands.end(found)
+            done.append(f"scancel {found.name}")
+    except SlurmRefusal as refusal:
+        problems.append(str(refusal))
+    return {"done": ", ".join(done), "problem": "; ".join(problems)[:400]}
+
+
+class SlurmCommands:
+    """squeue, scontrol and scancel of this node."""
+
+    def __init__(self, folder: str, conf: str) -> None:
+        """``folder``: where they are, else where such programs are; ``conf``: SLURM_CONF."""
+        path = folder or _PATH
+        self._path = path
+        self._environment = {"PATH": path, "LC_ALL": "C"} | ({"SLURM_CONF": conf} if conf else {})
+
+    def find(self, job: str) -> RunningJob:
+        """By its own number; SlurmRefusal where slurmctld does not know it (any more)."""
+        if not job.isdecimal():
+            raise SlurmRefusal(f"job {plain(job, 32)} has no number that its commands take")
+        told = self._told("squeue", "--noheader", f"--jobs={job}", f"--Format={_FORMAT}")
+        found = [row for line in told.split("\n") if (row := row_of(line, job)) is not None]
+        if len(found) != 1:
+            raise SlurmRefusal(f"squeue does not know job {job}")
+        return found[0]
+
+    def comment(self, job: RunningJob, words: str, decision: str) -> None:
+        """Behind what stands there; once for each decision."""
+        if decision and decision in job.comment:
+            return
+        text = f"{job.comment}; {words}" if job.comment else words
+        text = plain(text, 10 * COMMENT_MOST)[-COMMENT_MOST:]
+        self._told("scontrol", "update", f"JobId={job.name}", f"AdminComment={text}")
+
+    def end(self, job: RunningJob) -> None:
+        """On all its nodes."""
+        self._told("scancel", job.name)
+
+    def _told(self, name: str, *words: str) -> str:
+        program = _found(name, self._path)
+        if not program:
+            raise SlurmRefusal(f"{name} is not in {self._path} (slurm_commands)")
+        mind = partial(die_with_parent, os.getpid())
+        try:
+            done = subprocess.Popen(  # noqa: S603 - no shell, a program of the node's
+                [program, *words], env=self._environment, stdin=subprocess.DEVNULL, cwd="/",
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=mind,  # noqa: PLW1509 - one thread
+            )  # fmt: skip
+        except OSError as error:
+            raise SlurmRefusal(f"{program}: {error.strerror}") from error
+        try:
+            told, errors = done.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            # It ends with us, who may signal nobody.
+            raise SlurmRefusal(f"{name} took over {SECONDS:g} s: killed") from None
+        if done.returncode:
+            said = errors[:_ERRORS_MOST].decode("utf-8", "replace").strip()
+            raise SlurmRefusal(f"{name}: {plain(said, 200)}")
+        return told[:_ANSWER_MOST].decode("utf-8", "replace")
+
+
+def row_of(line: str, job: str) -> RunningJob | None:
+    """One line of squeue; None: it is of another job of the array, or none."""
+    fields, at = [], 0
+    for width in _WIDTHS.values():
+        fields.append(line[at : at + width].strip())
+        at += width
+    number, array, task, nodes, comment = fields
+    if number != job or not nodes.isdecimal():
+        return None
+    is_task = task.isdecimal() and array.isdecimal()
+    if not is_task and task != _NO_TASK:
+        return None  # tasks that have not begun: more than one
+    comment = "" if comment in ("N/A", "(null)") else comment
+    return RunningJob(f"{array}_{task}" if is_task else job, int(nodes), comment)
+
+
+def _found(name: str, path: str) -> str:
+    """The program; a name of a folder's, never of the working folder's."""
+    for folder in path.split(":"):
+        program = f"{folder}/{name}"
+        if folder.startswith("/") and os.access(program, os.X_OK):
+            return program
+    return ""
