@@ -36,7 +36,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={folder}/munge/socket
+AuthInfo=socket={folder}/munge/socket,cred_expire={cred}
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -54,9 +54,9 @@ KillWait=2
 ReturnToService=2
 MpiDefault=none
 SwitchType=switch/none
-NodeName={name}n[1-4] NodeHostname={host} NodeAddr=127.0.0.1 \
-Port={ports[1]},{ports[2]},{ports[3]},{ports[4]} CPUs=8 RealMemory=8000
-PartitionName=main Nodes=ALL Default=YES MaxTime=10 State=UP
+NodeName={name}n[1-{count}] NodeHostname={host} NodeAddr=127.0.0.1 \
+Port={node_ports} CPUs=8 RealMemory=8000
+PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP
 """
 """``config_overrides``: the nodes have the processors that stand here, not the host's two."""
 CGROUPS = """
@@ -81,18 +81,21 @@ def missing() -> str:
 
 
 class SlurmRoom:
-    """``with SlurmRoom() as room``: four idle nodes when it is entered, gone when it is left."""
+    """``with SlurmRoom() as room``: idle nodes when it is entered, gone when it is left."""
 
     def __init__(
-        self, *, constrains: bool = True, gathers: str = "cgroup", health: Path | None = None
-    ) -> None:
+        self, *, constrains: bool = True, gathers: str = "cgroup", health: Path | None = None,
+        nodes: int = 4, settings: str = "", cred_seconds: int = 120,
+    ) -> None:  # fmt: skip
         """``constrains``: ConstrainRAMSpace of cgroup.conf, a limit of each job's cgroup;
         ``gathers``: the plugin that samples memory, ``linux`` makes no cgroup for it; ``health``:
-        the HealthCheckProgram.
+        the HealthCheckProgram; ``settings``: further lines of slurm.conf, which win;
+        ``cred_seconds``: a job that is requeued waits so long.
         """
         self.constrains, self.gathers, self.health = constrains, gathers, health
+        self.settings, self.cred_seconds = settings, cred_seconds
         self.name = f"sw{secrets.token_hex(3)}"
-        self.nodes = [f"{self.name}n{number}" for number in range(1, 5)]
+        self.nodes = [f"{self.name}n{number}" for number in range(1, nodes + 1)]
         self.folder = Path()
         self.parts: dict[str, subprocess.Popen[bytes]] = {}
         self.stack = contextlib.ExitStack()
@@ -122,15 +125,17 @@ class SlurmRoom:
             (self.folder / name).mkdir()
         (self.folder / "out").mkdir()
         (self.folder / "out").chmod(0o1777)
+        ports = free_ports(1 + len(self.nodes))
         settings = CONFIGURATION.format(
             name=self.name, host=socket.gethostname().partition(".")[0], folder=self.folder,
-            ports=free_ports(5), gathers=self.gathers,
+            ports=ports, count=len(self.nodes), cred=self.cred_seconds,
+            node_ports=",".join(map(str, ports[1:])), gathers=self.gathers,
             first=100 + secrets.randbelow(1_000_000),
             task="cgroup" if self.constrains else "none",
         )  # fmt: skip
         if self.health is not None:
             settings += f"HealthCheckProgram={self.health}\nHealthCheckInterval=5\n"
-        (self.folder / "slurm.conf").write_text(settings)
+        (self.folder / "slurm.conf").write_text(settings + self.settings)
         words = "yes" if self.constrains else "no"
         (self.folder / "cgroup.conf").write_text(CGROUPS.format(constrains=words))
 
@@ -144,10 +149,11 @@ class SlurmRoom:
         self.start("slurmctld", "-D", "-c", "-f", f"{self.folder}/slurm.conf")
         for node in self.nodes:
             self.start_node(node)
-        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"), "four idle nodes")
+        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"), "idle nodes")
 
-    def start_node(self, node: str) -> None:
-        self.start("slurmd", "-D", "-N", node, "-f", f"{self.folder}/slurm.conf", part=node)
+    def start_node(self, node: str, *more: str) -> None:
+        """``-b``: it says that it has booted since."""
+        self.start("slurmd", "-D", "-N", node, "-f", f"{self.folder}/slurm.conf", *more, part=node)
 
     def start(self, program: str, *arguments: str, part: str = "") -> None:
         name = part or program
@@ -195,9 +201,10 @@ class SlurmRoom:
         """Of all jobs on it; slurmd itself is in none of these cgroups."""
         found = set()
         for tree in TREES.iterdir():
-            for file in tree.glob(f"slurm_{node}/uid_*/**/cgroup.procs"):
-                with contextlib.suppress(OSError):
-                    found |= {int(pid) for pid in file.read_text().split()}
+            for user in tree.glob(f"slurm_{node}/uid_*"):
+                for folder in (user, *folders_below(user)):  # they come and go under our eyes
+                    with contextlib.suppress(OSError):
+                        found |= {int(pid) for pid in (folder / "cgroup.procs").read_text().split()}
         return found
 
     # --- what administrators and users do --------------------------------------------------
