@@ -173,7 +173,7 @@ def start_innocents(room: SlurmRoom, jobs: int) -> list[int]:
                 f"--job-name=work-{number}",
                 "--time=60",
                 user=OTHERS[number % len(OTHERS)],
-            )  # fmt: skip
+            )
         )
         time.sleep(0.2)
     room.wait(lambda: set(numbers) <= set(running(room)), "innocents that run", 120)

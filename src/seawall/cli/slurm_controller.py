@@ -25,8 +25,11 @@ def run(arguments: Namespace) -> int:
     controller = SlurmController(slurm_commands(arguments), folder, policy, arguments.slurm_poll)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: controller.stop())
-    if arguments.once:
-        controller.turn()
-    else:
-        controller.run()
+    try:
+        if arguments.once:
+            controller.turn()
+        else:
+            controller.run()
+    finally:
+        folder.end()
     return 0

@@ -97,6 +97,12 @@ class SlurmStateFolder:
             self._active = file
         return True
 
+    def end(self) -> None:
+        """It is active no more."""
+        if self._active is not None:
+            self._active.close()
+            self._active = None
+
     def has_active(self) -> bool:
         """Whether any process is."""
         try:
