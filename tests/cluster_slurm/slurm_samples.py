@@ -32,7 +32,7 @@ def job_line(**more: str) -> str:
         "UserName": "alice", "Account": "physics", "Partition": "main", "State": "RUNNING",
         "Reason": "None", "RestartCnt": "0", "BatchFlag": "1", "PriorityLong": "4294901759",
         "NodeList": "n1", "StartTime": "2026-11-29T18:00:00", "EndTime": "2026-11-29T19:00:00",
-        "AdminComment": "", "Command": "(null)", "Name": "train", **more,
+        "admin_comment": "", "Command": "(null)", "Name": "train", **more,
     }  # fmt: skip
     return MARKS.field.join(fields[name] for name in JOB_FIELDS) + f"{MARKS.row}\n"
 

@@ -34,7 +34,7 @@ def other_jobs(room: SlurmRoom, numbers: list[int]) -> dict[int, tuple[str, str,
     """Priority, AdminComment and whether it is there, of each."""
     told = room.command(
         "squeue", "--noheader", "--all", "--states=all",
-        "--Format=JobID:0~,PriorityLong:0~,AdminComment:0~,State:0",
+        "--Format=JobID:0~,PriorityLong:0~,admin_comment:0~,State:0",
     )  # fmt: skip
     found = {}
     for line in told.splitlines():

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds that are laid on jobs, and taken off again: scontrol's words, each written down before.
 
-The way back stands in two places: in the controller's folder, and in the job's AdminComment, which
-only operators write and everybody reads.
+The way back stands in the controller's folder and, where we may write it, in the job's
+AdminComment, which only administrators write and everybody reads.
 """
 
+import contextlib
 import re
 import time
 from collections.abc import Mapping
@@ -69,13 +70,18 @@ class JobLevers:
         return ended
 
     def _hold(self, name: str, step: HoldStep, rows: list[SlurmJobRow]) -> None:
-        words = [f"JobId={step.target}", "Priority=0"]
+        self._commands.text("scontrol", "hold", step.target)
         if not any(row.admin_comment for row in rows):  # another tool's is not written over
-            words.append(
-                f"AdminComment=seawall: held as {name}, priority before {step.priority_before}; "
-                f"nodes died with it: ask your administrators"
+            self._comment(
+                step.target,
+                f"seawall: held as {name}, priority before {step.priority_before}; "
+                "nodes died with it: ask your administrators",
             )
-        self._commands.text("scontrol", "update", *words)
+
+    def _comment(self, target: str, words: str) -> None:
+        """For people, and for an undo without our folder; an Operator may not write it."""
+        with contextlib.suppress(SlurmProblem):
+            self._commands.text("scontrol", "update", f"JobId={target}", f"AdminComment={words}")
 
     def release(
         self, one: JobQuarantine, hold: JobHold, jobs: Mapping[int, SlurmJobRow]
@@ -102,13 +108,11 @@ class JobLevers:
         return replace(hold, result="undone", words="")
 
     def _restore(self, hold: JobHold, rows: list[SlurmJobRow]) -> None:
-        words = []
-        if self._is_basic and hold.priority_before > 0:
-            words.append(f"Priority={hold.priority_before}")  # else it queues behind everybody
+        if self._is_basic and hold.priority_before > 0:  # else it queues behind everybody
+            words = (f"JobId={hold.target}", f"Priority={hold.priority_before}")
+            self._commands.text("scontrol", "update", *words)
         if any(commented_hold(row) for row in rows):
-            words.append("AdminComment=")
-        if words:
-            self._commands.text("scontrol", "update", f"JobId={hold.target}", *words)
+            self._comment(hold.target, "")
 
     def _note(self, name: str, hold: JobHold) -> None:
         with self._folder.change() as state:

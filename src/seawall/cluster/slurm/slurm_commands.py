@@ -18,6 +18,8 @@ SECONDS: Final = 20.0
 BYTES_MOST: Final = 256 << 20
 """100,000 jobs with long names, and more than any controller prints in good health."""
 _WORDS_MOST: Final = 300
+_NO_FIELD: Final = b"Invalid job format specification"
+"""squeue prints an empty field for one that it does not know, and ends with 0."""
 _CHUNK: Final = 1 << 16
 _KEPT: Final = ("PATH", "HOME", "SLURM_CONF", "LD_LIBRARY_PATH")
 """Of our environment: SQUEUE_USERS and its like would hide half of the jobs."""
@@ -58,6 +60,10 @@ class SlurmCommands:
             raise SlurmProblem(f"{words[0]} printed more than {bytes_most >> 20} MiB") from None
         finally:
             _end(child)
+        if not status and _NO_FIELD in err:
+            raise SlurmProblem(
+                f"{words[0]}: {err.decode('utf-8', 'replace').strip()[:_WORDS_MOST]}"
+            )
         if status:
             said = " ".join(err.decode("utf-8", "replace").split()) or f"it ended with {status}"
             raise SlurmProblem(f"{words[0]}: {said[:_WORDS_MOST]}")

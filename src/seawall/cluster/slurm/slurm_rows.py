@@ -59,7 +59,7 @@ class RowMarks(NamedTuple):
 JOB_FIELDS: Final = (
     "JobID", "ArrayJobID", "ArrayTaskID", "UserID", "UserName", "Account", "Partition", "State",
     "Reason", "RestartCnt", "BatchFlag", "PriorityLong", "NodeList", "StartTime", "EndTime",
-    "AdminComment", "Command", "Name",
+    "admin_comment", "Command", "Name",
 )  # fmt: skip
 ACCOUNTING_FIELDS: Final = ("JobIDRaw", "UID", "User", "Account", "State", "NodeList", "End",
                             "JobName")  # fmt: skip
