@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seawall.cluster.slurm.slurm_commands import SlurmCommands, SlurmProblem
+from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_policy import slurm_policy
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
 from seawall.problems import UsageProblem
@@ -116,7 +116,7 @@ def program(folder: Path, text: str) -> str:
 
 def test_a_command_that_hangs_ends_at_its_deadline_with_its_children(tmp_path: Path) -> None:
     words = program(tmp_path, f"sleep 100 & echo $! > {tmp_path}/pid; wait")
-    with pytest.raises(SlurmProblem, match="did not end in"):
+    with pytest.raises(SlurmCommandProblem, match="did not end in"):
         SlurmCommands().text(words, seconds=2.0)
     state = Path(f"/proc/{int((tmp_path / 'pid').read_text())}/stat")
     until = time.monotonic() + 20.0
@@ -126,14 +126,14 @@ def test_a_command_that_hangs_ends_at_its_deadline_with_its_children(tmp_path: P
 
 
 def test_a_command_that_prints_without_end_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(SlurmProblem, match="more than"):
+    with pytest.raises(SlurmCommandProblem, match="more than"):
         SlurmCommands().text(program(tmp_path, "yes"), bytes_most=1 << 20)
 
 
 def test_a_command_that_fails_says_why_and_one_that_is_not_there_too(tmp_path: Path) -> None:
-    with pytest.raises(SlurmProblem, match="Unable to contact"):
+    with pytest.raises(SlurmCommandProblem, match="Unable to contact"):
         SlurmCommands().text(program(tmp_path, "echo Unable to contact >&2; exit 1"))
-    with pytest.raises(SlurmProblem, match="No such file"):
+    with pytest.raises(SlurmCommandProblem, match="No such file"):
         SlurmCommands().text(str(tmp_path / "none"))
 
 

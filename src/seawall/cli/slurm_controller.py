@@ -12,7 +12,7 @@ from seawall.problems import UsageProblem
 
 def run(arguments: Namespace) -> int:
     """UsageProblem: another one runs with this folder, or the policy is wrong."""
-    from seawall.cluster.slurm.slurm_controller import SlurmController  # noqa: PLC0415 - of Slurm
+    from seawall.cluster.slurm.slurm_observer import SlurmObserver  # noqa: PLC0415 - of Slurm
 
     if arguments.act:
         raise UsageProblem("--act is of Kubernetes; what may be done in Slurm says the policy")
@@ -22,7 +22,7 @@ def run(arguments: Namespace) -> int:
     log_to_stderr("seawall.slurm")
     words = "dry run: nobody is held" if policy.dry_run else f"approval: {policy.approval}"
     logging.getLogger("seawall.slurm").info("%s", words)
-    controller = SlurmController(slurm_commands(arguments), folder, policy, arguments.slurm_poll)
+    controller = SlurmObserver(slurm_commands(arguments), folder, policy, arguments.slurm_poll)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: controller.stop())
     try:

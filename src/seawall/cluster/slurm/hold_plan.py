@@ -27,6 +27,7 @@ HOUR_SECONDS: Final = 3600.0
 DAY_SECONDS: Final = 86400.0
 HELD_LEAST: Final = 10
 """A share of a small cluster would be no job at all."""
+SCORE_LEAST: Final = -1e9
 NAMED_SECONDS: Final = 86400.0
 """A suspicion without a further death is of no use after a day."""
 
@@ -67,7 +68,7 @@ def planned_quarantines(
         fresh = JobQuarantine(
             name=name, key=one.key, uid=job.uid, user=job.user, account=job.account,
             label=job.name, state="Proposed" if is_convicted else "Suspected",
-            verdict=one.state.value, score_log10=round(one.score_log10, 3),
+            verdict=one.state.value, score_log10=round(max(one.score_log10, SCORE_LEAST), 3),
             threshold_log10=round(one.threshold_log10, 3), nodes=one.nodes[:NODES_MOST],
             deaths=one.deaths[:NODES_MOST], why_not=one.why_not, named_seconds=now,
             expires_seconds=now + policy.hold_seconds,

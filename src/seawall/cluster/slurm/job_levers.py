@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from seawall.cluster.slurm.hold_plan import HoldStep
 from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine
-from seawall.cluster.slurm.slurm_commands import SlurmCommands, SlurmProblem
+from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
 
@@ -61,7 +61,7 @@ class JobLevers:
                 self._commands.text("scontrol", "requeuehold", step.target)
             else:
                 self._hold(name, step, rows)
-        except SlurmProblem as problem:
+        except SlurmCommandProblem as problem:
             # It may have been done all the same: the next look says.
             ended = replace(begun, result="refused", words=str(problem))
         else:
@@ -80,7 +80,7 @@ class JobLevers:
 
     def _comment(self, target: str, words: str) -> None:
         """For people, and for an undo without our folder; an Operator may not write it."""
-        with contextlib.suppress(SlurmProblem):
+        with contextlib.suppress(SlurmCommandProblem):
             self._commands.text("scontrol", "update", f"JobId={target}", f"AdminComment={words}")
 
     def release(
@@ -103,7 +103,7 @@ class JobLevers:
             self._check(hold.target)
             self._commands.text("scontrol", "release", hold.target)
             self._restore(hold, rows)
-        except SlurmProblem as problem:
+        except SlurmCommandProblem as problem:
             return replace(hold, words=str(problem))
         return replace(hold, result="undone", words="")
 
@@ -122,7 +122,7 @@ class JobLevers:
     def _check(self, target: str) -> None:
         """A target comes from a file, too."""
         if not _TARGET.match(target):
-            raise SlurmProblem(f"no number of a job: {target[:80]!r}")
+            raise SlurmCommandProblem(f"no number of a job: {target[:80]!r}")
 
 
 def rows_of(target: str, jobs: Mapping[int, SlurmJobRow]) -> list[SlurmJobRow]:

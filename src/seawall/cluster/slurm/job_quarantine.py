@@ -15,7 +15,7 @@ JobQuarantineState = Literal["Suspected", "Proposed", "Active", "Released"]
 word its jobs are held; Released: it is over, and the jobs were let go."""
 HoldLever = Literal["hold", "requeuehold"]
 """requeuehold: the running job is ended and waits, held."""
-HoldResult = Literal["begun", "done", "refused", "dry run", "changed", "undone", "gone"]
+HoldResult = Literal["begun", "done", "refused", "changed", "undone", "gone"]
 """begun: written down, and perhaps not done; changed: somebody released it since, and it is left
 alone; gone: it ended."""
 HOLDS_MOST: Final = 2000
@@ -85,7 +85,7 @@ class JobQuarantine:
         return tuple(one for one in reversed(self.holds) if one.result in OPEN_RESULTS)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """The same as JSON has it."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         return {
             **plain, "key": [self.key.level, self.key.value], "nodes": list(self.nodes),

@@ -9,8 +9,8 @@ from typing import Final
 from seawall.cluster.pages.cluster_act_page import ActName, ActStep, ClusterActPage, StepResult
 from seawall.cluster.slurm.job_levers import JobLevers, commented_hold, rows_of
 from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine
-from seawall.cluster.slurm.slurm_commands import SlurmCommands, SlurmProblem
-from seawall.cluster.slurm.slurm_controller import release_quarantine
+from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
+from seawall.cluster.slurm.slurm_observer import release_quarantine
 from seawall.cluster.slurm.slurm_reader import SlurmReader
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmState, SlurmStateFolder
@@ -125,7 +125,7 @@ class SlurmActs:
     def _jobs(self) -> Mapping[int, SlurmJobRow]:
         try:
             return self._reader.view().jobs
-        except SlurmProblem as problem:
+        except SlurmCommandProblem as problem:
             raise UsageProblem(f"Slurm cannot be asked: {problem}") from None
 
     def _levers(self) -> JobLevers:

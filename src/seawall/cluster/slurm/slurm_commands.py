@@ -26,7 +26,7 @@ _KEPT: Final = ("PATH", "HOME", "SLURM_CONF", "LD_LIBRARY_PATH")
 _FOLDERS: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
-class SlurmProblem(Exception):
+class SlurmCommandProblem(Exception):
     """A command of Slurm's gave no answer: which, and its last line."""
 
 
@@ -43,30 +43,32 @@ class SlurmCommands:
         self._environment |= {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
 
     def text(self, *words: str, seconds: float = SECONDS, bytes_most: int = BYTES_MOST) -> str:
-        """What it printed, bytes that are no UTF-8 as surrogates.  SlurmProblem."""
+        """What it printed, bytes that are no UTF-8 as surrogates.  SlurmCommandProblem."""
         try:
             child = subprocess.Popen(  # noqa: S603 - no shell; words are numbers and our own
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env=self._environment, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            raise SlurmProblem(f"{words[0]}: {error.strerror}") from error
+            raise SlurmCommandProblem(f"{words[0]}: {error.strerror}") from error
         try:
             out, err = _read(child, time.monotonic() + seconds, bytes_most)
             status = child.wait(1.0)
         except (TimeoutError, subprocess.TimeoutExpired):
-            raise SlurmProblem(f"{words[0]} did not end in {seconds:g} s") from None
+            raise SlurmCommandProblem(f"{words[0]} did not end in {seconds:g} s") from None
         except OverflowError:
-            raise SlurmProblem(f"{words[0]} printed more than {bytes_most >> 20} MiB") from None
+            raise SlurmCommandProblem(
+                f"{words[0]} printed more than {bytes_most >> 20} MiB"
+            ) from None
         finally:
             _end(child)
         if not status and _NO_FIELD in err:
-            raise SlurmProblem(
+            raise SlurmCommandProblem(
                 f"{words[0]}: {err.decode('utf-8', 'replace').strip()[:_WORDS_MOST]}"
             )
         if status:
             said = " ".join(err.decode("utf-8", "replace").split()) or f"it ended with {status}"
-            raise SlurmProblem(f"{words[0]}: {said[:_WORDS_MOST]}")
+            raise SlurmCommandProblem(f"{words[0]}: {said[:_WORDS_MOST]}")
         return out.decode("utf-8", "surrogateescape")
 
 

@@ -70,7 +70,7 @@ class SlurmDeath:
         )  # fmt: skip
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """The same as JSON has it."""
         loads = self.loads
         return {
             "name": self.name, "node": self.node, "pool": self.stratum.pool,

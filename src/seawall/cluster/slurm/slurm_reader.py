@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.cluster.slurm.job_keys import SCRIPT_MOST, script_digest
-from seawall.cluster.slurm.slurm_commands import SlurmCommands, SlurmProblem
+from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_rows import (
     ACCOUNTING_FIELDS,
     AccountedJob,
@@ -45,7 +45,7 @@ class SlurmView:
 
 
 class SlurmReader:
-    """Each method says SlurmProblem where there is no answer."""
+    """Each method says SlurmCommandProblem where there is no answer."""
 
     def __init__(self, commands: SlurmCommands) -> None:
         self._commands = commands
@@ -65,9 +65,9 @@ class SlurmReader:
             nodes = node_rows(self._commands.text("scontrol", "-o", "--all", "show", "node"))
             jobs, bad = self.jobs()
         except ValueError as problem:
-            raise SlurmProblem(str(problem)) from None
+            raise SlurmCommandProblem(str(problem)) from None
         if not nodes:
-            raise SlurmProblem("scontrol show node: no nodes")
+            raise SlurmCommandProblem("scontrol show node: no nodes")
         return SlurmView(at, nodes, jobs, bad)
 
     def jobs(self) -> tuple[dict[int, SlurmJobRow], int]:
@@ -83,7 +83,7 @@ class SlurmReader:
         try:
             return self.jobs()[0]
         except ValueError as problem:
-            raise SlurmProblem(str(problem)) from None
+            raise SlurmCommandProblem(str(problem)) from None
 
     def accounted(self, since_seconds: float) -> tuple[AccountedJob, ...]:
         """Jobs that slurmdbd says ended with a node since then."""
@@ -100,7 +100,7 @@ class SlurmReader:
         """Node to its leaf switch; empty where the site told Slurm of none."""
         try:
             return leaf_switches(self._commands.text("scontrol", "-o", "show", "topology"))
-        except SlurmProblem:
+        except SlurmCommandProblem:
             return {}
 
     def digest(self, row: SlurmJobRow) -> str | None:
@@ -118,7 +118,7 @@ class SlurmReader:
                 "scontrol", "write", "batch_script", str(row.job), "-",
                 seconds=_SCRIPT_SECONDS, bytes_most=64 << 20,
             )  # fmt: skip
-        except SlurmProblem:
+        except SlurmCommandProblem:
             self._tries[row.unit] = self._tries.get(row.unit, 0) + 1
             return None
         self._scripts[row.unit] = digest = script_digest(script[:SCRIPT_MOST])

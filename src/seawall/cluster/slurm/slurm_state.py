@@ -42,7 +42,7 @@ class SlurmState:
     quarantines: dict[str, JobQuarantine] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """The same as JSON has it."""
         return {
             "format": _FORMAT, "cluster": self.cluster, "watched_since": self.watched_since,
             "polled_at": self.polled_at, "is_dry_run": self.is_dry_run,

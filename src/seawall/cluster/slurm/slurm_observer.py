@@ -25,7 +25,7 @@ from seawall.cluster.slurm.job_levers import JobLevers, commented_hold, rows_of
 from seawall.cluster.slurm.job_quarantine import EXPIRED, JobHold, JobQuarantine
 from seawall.cluster.slurm.outage_brake import OutageBrake
 from seawall.cluster.slurm.silent_nodes import NodeTurn, NodeTurnEvent, SilentNodes
-from seawall.cluster.slurm.slurm_commands import SlurmCommands, SlurmProblem
+from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_death import SlurmDeath
 from seawall.cluster.slurm.slurm_ledger import SlurmLedger, death_name
 from seawall.cluster.slurm.slurm_policy import SlurmPolicy
@@ -41,7 +41,7 @@ GAP_SECONDS: Final = 900.0
 """A time in which nobody watched is no time without deaths."""
 
 
-class SlurmController:
+class SlurmObserver:
     """``run`` until ``stop``; one process has one."""
 
     def __init__(
@@ -75,7 +75,7 @@ class SlurmController:
         """One look, and what follows from it."""
         try:
             view = self._reader.view()
-        except SlurmProblem as problem:
+        except SlurmCommandProblem as problem:
             self._say(f"no answer of Slurm, nobody is held: {problem}", logging.WARNING)
             with self._folder.change() as state:
                 state.message = f"no answer of Slurm: {plain(str(problem))[:200]}"
@@ -155,7 +155,7 @@ class SlurmController:
             return (), ()
         try:
             return self._reader.accounted(min(since) - ACCOUNTED_BEFORE_SECONDS), ()
-        except SlurmProblem as problem:
+        except SlurmCommandProblem as problem:
             return (), (f"jobs by sacct: {plain(str(problem))[:160]}",)
 
     def _death(
@@ -198,7 +198,7 @@ class SlurmController:
             return f"{words}: power or network, and no job"
         try:
             return self._reader.is_beside_controller()
-        except SlurmProblem as problem:
+        except SlurmCommandProblem as problem:
             return f"who is in charge cannot be asked: {plain(str(problem))[:160]}"
 
     def _judged(
@@ -247,7 +247,7 @@ class SlurmController:
         """By what is there now: since the look a job may have ended, or been released."""
         try:
             jobs = self._reader.jobs_now()
-        except SlurmProblem as problem:
+        except SlurmCommandProblem as problem:
             self._say(f"{name}: jobs cannot be read: {problem}", logging.WARNING)
             return
         state = self._folder.read()
