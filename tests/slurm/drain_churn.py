@@ -118,7 +118,7 @@ def main() -> int:
     folder.chmod(0o755)
     journal = open(given.journal, "a", buffering=1)  # noqa: SIM115 - for the whole run
     with health_program(folder) as program, SlurmRoom(
-        health=program, interval_seconds=INTERVAL_SECONDS, more="MinJobAge=10\n"
+        health=program, interval_seconds=INTERVAL_SECONDS, settings="MinJobAge=10\n"
     ) as room:  # fmt: skip
         with open(folder / "slurm.toml", "a") as file:
             file.write(f'conf = "{room.folder}/slurm.conf"\n')

@@ -36,7 +36,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={folder}/munge/socket
+AuthInfo=socket={folder}/munge/socket,cred_expire={cred}
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -56,7 +56,7 @@ MpiDefault=none
 SwitchType=switch/none
 NodeName={name}n[1-{count}] NodeHostname={host} NodeAddr=127.0.0.1 \
 Port={node_ports} CPUs=8 RealMemory=8000
-PartitionName=main Nodes=ALL Default=YES MaxTime=10 State=UP
+PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP
 """
 """``config_overrides``: the nodes have the processors that stand here, not the host's two."""
 CGROUPS = """
@@ -81,21 +81,22 @@ def missing() -> str:
 
 
 class SlurmRoom:
-    """``with SlurmRoom() as room``: four idle nodes when it is entered, gone when it is left."""
+    """``with SlurmRoom() as room``: idle nodes when it is entered, gone when it is left."""
 
     def __init__(
         self, *, constrains: bool = True, gathers: str = "cgroup", health: Path | None = None,
-        count: int = 4, more: str = "", interval_seconds: int = 5,
+        nodes: int = 4, settings: str = "", cred_seconds: int = 120, interval_seconds: int = 5,
     ) -> None:  # fmt: skip
         """``constrains``: ConstrainRAMSpace of cgroup.conf, a limit of each job's cgroup;
         ``gathers``: the plugin that samples memory, ``linux`` makes no cgroup for it; ``health``:
-        the HealthCheckProgram, started every ``interval_seconds``; ``count``: of nodes;
-        ``more``: lines of slurm.conf.
+        the HealthCheckProgram, started every ``interval_seconds``; ``settings``: further lines of
+        slurm.conf, which win; ``cred_seconds``: a job that is requeued waits so long.
         """
         self.constrains, self.gathers, self.health = constrains, gathers, health
+        self.settings, self.cred_seconds = settings, cred_seconds
         self.name = f"sw{secrets.token_hex(3)}"
-        self.more, self.interval_seconds = more, interval_seconds
-        self.nodes = [f"{self.name}n{number}" for number in range(1, count + 1)]
+        self.interval_seconds = interval_seconds
+        self.nodes = [f"{self.name}n{number}" for number in range(1, nodes + 1)]
         self.folder = Path()
         self.parts: dict[str, subprocess.Popen[bytes]] = {}
         self.stack = contextlib.ExitStack()
@@ -125,18 +126,18 @@ class SlurmRoom:
             (self.folder / name).mkdir()
         (self.folder / "out").mkdir()
         (self.folder / "out").chmod(0o1777)
-        ports = free_ports(len(self.nodes) + 1)
+        ports = free_ports(1 + len(self.nodes))
         settings = CONFIGURATION.format(
             name=self.name, host=socket.gethostname().partition(".")[0], folder=self.folder,
-            ports=ports, node_ports=",".join(map(str, ports[1:])), count=len(self.nodes),
-            gathers=self.gathers,
+            ports=ports, count=len(self.nodes), cred=self.cred_seconds,
+            node_ports=",".join(map(str, ports[1:])), gathers=self.gathers,
             first=100 + secrets.randbelow(1_000_000),
             task="cgroup" if self.constrains else "none",
         )  # fmt: skip
         if self.health is not None:
             settings += f"HealthCheckProgram={self.health}\n"
             settings += f"HealthCheckInterval={self.interval_seconds}\n"
-        (self.folder / "slurm.conf").write_text(settings + self.more)
+        (self.folder / "slurm.conf").write_text(settings + self.settings)
         words = "yes" if self.constrains else "no"
         (self.folder / "cgroup.conf").write_text(CGROUPS.format(constrains=words))
 
@@ -152,8 +153,9 @@ class SlurmRoom:
             self.start_node(node)
         self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"), "idle nodes")
 
-    def start_node(self, node: str) -> None:
-        self.start("slurmd", "-D", "-N", node, "-f", f"{self.folder}/slurm.conf", part=node)
+    def start_node(self, node: str, *more: str) -> None:
+        """``-b``: it says that it has booted since."""
+        self.start("slurmd", "-D", "-N", node, "-f", f"{self.folder}/slurm.conf", *more, part=node)
 
     def start(self, program: str, *arguments: str, part: str = "") -> None:
         name = part or program
@@ -201,9 +203,10 @@ class SlurmRoom:
         """Of all jobs on it; slurmd itself is in none of these cgroups."""
         found = set()
         for tree in TREES.iterdir():
-            for file in tree.glob(f"slurm_{node}/uid_*/**/cgroup.procs"):
-                with contextlib.suppress(OSError):
-                    found |= {int(pid) for pid in file.read_text().split()}
+            for user in tree.glob(f"slurm_{node}/uid_*"):
+                for folder in (user, *folders_below(user)):  # they come and go under our eyes
+                    with contextlib.suppress(OSError):
+                        found |= {int(pid) for pid in (folder / "cgroup.procs").read_text().split()}
         return found
 
     # --- what administrators and users do --------------------------------------------------

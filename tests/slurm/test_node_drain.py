@@ -222,7 +222,7 @@ def test_a_fault_on_all_nodes_at_once_drains_the_brakes_share_and_never_more(
 ) -> None:
     if why := missing():
         pytest.skip(why)
-    with SlurmRoom(count=NODES) as room:
+    with SlurmRoom(nodes=NODES) as room:
         site = Site(room, tmp_path)
         most: list[int] = []
         with ThreadPoolExecutor(NODES) as threads:

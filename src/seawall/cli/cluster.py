@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Final
 
 from seawall.cli.cluster_act import ACTS, add_act_arguments
+from seawall.cli.slurm_options import SLURM_VERBS, add_slurm_options
 from seawall.cli.source_options import (
     TIMEOUT_SECONDS,
     add_color_argument,
@@ -85,6 +86,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             from seawall.cli.cluster_controller import add_options  # noqa: PLC0415 - this one's
 
             add_options(verb)
+            add_slurm_options(verb, name)
             continue
         if name == "why":
             verb.add_argument(
@@ -110,6 +112,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         else:
             verb.add_argument("--whole", action="store_true", help="leave nothing out")
             add_form_arguments(verb)
+        if name in SLURM_VERBS:
+            add_slurm_options(verb, name)
 
 
 def _add_source(verb: ArgumentParser) -> None:
@@ -133,4 +137,5 @@ def run(arguments: Namespace) -> int:
     """Do what was asked; the exit status."""
     if arguments.cluster_verb is None:
         return usage_of_verbs("cluster", VERBS, 11)
-    return int(import_module(f"seawall.cli.cluster_{arguments.cluster_verb}").run(arguments))
+    kind = "slurm" if getattr(arguments, "slurm", False) else "cluster"
+    return int(import_module(f"seawall.cli.{kind}_{arguments.cluster_verb}").run(arguments))

@@ -85,7 +85,7 @@ def run(arguments: Namespace) -> int:
         client.server_seconds()
     except KubeProblem as problem:
         raise UsageProblem(f"the cluster cannot be asked: {problem}") from None
-    _log_to_stderr(name.replace("-", "."))
+    log_to_stderr(name.replace("-", "."))
     return _look_once(client, arguments) if arguments.once else _watch(client, arguments)
 
 
@@ -197,7 +197,8 @@ class _PlainFormatter(logging.Formatter):
         return f"{moment} {record.levelname.lower()} {plain(words)}"
 
 
-def _log_to_stderr(name: str) -> None:
+def log_to_stderr(name: str) -> None:
+    """Lines of one process, with their time."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_PlainFormatter())
     logger = logging.getLogger(name)

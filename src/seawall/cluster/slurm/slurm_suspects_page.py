@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``seawall cluster suspects --slurm``: the page and its text."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from seawall.cluster.pages.cluster_words import ago
+from seawall.cluster.slurm.job_quarantine import OPEN_RESULTS, JobQuarantine
+from seawall.cluster.slurm.slurm_state import SlurmState
+from seawall.findings.blindness import NotSeen
+from seawall.views.terminal import Console, plain, shorten
+from seawall.words import counted
+
+STALE_SECONDS: Final = 300.0
+_ROWS: Final = 10
+_NOTES: Final = 3
+_NAME: Final = 33
+_LABEL: Final = 40
+_LEVELS: Final = {"Active": "critical", "Proposed": "critical", "Suspected": "warning"}
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSuspectRow:
+    """One quarantine, and when the last node died with its jobs."""
+
+    suspect: JobQuarantine
+    last_death_unix_seconds: float | None
+    """Unix seconds. None: no death of it is remembered."""
+    jobs_held: int
+    """Holds of ours that stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSuspectsPage:
+    """What the controller's folder says."""
+
+    as_of_unix_seconds: float
+    """Unix seconds. This host's clock."""
+    source: str
+    """The folder."""
+    cluster: str
+    """Slurm's name of it; empty: nobody has watched yet."""
+    watched_since_unix_seconds: float | None
+    """Unix seconds. Since when deaths would have been seen."""
+    looked_at_unix_seconds: float | None
+    """Unix seconds. The last whole answer of slurmctld."""
+    is_watched: bool
+    """A controller runs with this folder, and slurmctld answers it."""
+    is_dry_run: bool
+    """The policy lets nothing be done."""
+    nobody_is_held_because: str
+    """Why nobody is held just now, whoever is convicted; empty: nothing stands in the way."""
+    deaths: int
+    """Nodes that died within 30 days."""
+    rows: tuple[SlurmSuspectRow, ...]
+    unseen: tuple[NotSeen, ...]
+
+
+def slurm_suspects(
+    state: SlurmState, source: str, now: float, *, has_controller: bool
+) -> SlurmSuspectsPage:
+    """Rows are worst first."""
+    times = {one.name: one.observed_seconds for one in state.deaths}
+    rows = [
+        SlurmSuspectRow(
+            one, max((times[name] for name in one.deaths if name in times), default=None),
+            sum(hold.result in OPEN_RESULTS for hold in one.holds),
+        )
+        for one in state.quarantines.values()
+    ]  # fmt: skip
+    order = {"Active": 0, "Proposed": 1, "Suspected": 2, "Released": 3}
+    rows.sort(key=lambda row: (order[row.suspect.state], -row.suspect.score_log10))
+    is_fresh = state.polled_at is not None and now - state.polled_at < STALE_SECONDS
+    unseen = []
+    if not (has_controller and is_fresh):
+        words = "no controller runs with this folder"
+        if has_controller:
+            words = state.message or "slurmctld gave no whole answer"
+        unseen.append(NotSeen("nodes that died since", words, "seawall cluster controller --slurm"))
+    blind = sum(any("sacct" in words for words in one.unseen) for one in state.deaths)
+    if blind:
+        unseen.append(
+            NotSeen(f"jobs of {counted(blind, 'death')} in Slurm's accounting",
+                    "sacct gives no answer; what ran there is known from looks every half minute",
+                    "slurmdbd")
+        )  # fmt: skip
+    return SlurmSuspectsPage(
+        now, source, state.cluster, state.watched_since, state.polled_at,
+        has_controller and is_fresh, state.is_dry_run, state.message, len(state.deaths),
+        tuple(rows), tuple(unseen),
+    )  # fmt: skip
+
+
+def slurm_suspects_lines(page: SlurmSuspectsPage, paper: Console, *, whole: bool) -> Iterator[str]:
+    """``whole``: all of them."""
+    yield from _head(page, paper)
+    if not page.rows and page.is_watched:
+        yield "No job is suspected."
+    shown_rows = page.rows if whole else page.rows[:_ROWS]
+    if shown_rows:
+        yield paper.paint(
+            f"{'NAME':{_NAME}}  {'STATE':9} {'SCORE':>5} {'MARK':>5} {'NODES':>5} {'HELD':>4}  "
+            f"LAST DEATH", "bold",
+        )  # fmt: skip
+    for row in shown_rows:
+        yield _line(row, paper, page.as_of_unix_seconds)
+    if len(page.rows) > len(shown_rows):
+        yield f"... and {len(page.rows) - len(shown_rows)} more: --whole"
+    for row in page.rows if whole else page.rows[:_NOTES]:
+        one = row.suspect
+        words = f"{one.name}: jobs like {shorten(plain(one.label), _LABEL)} of {one.user}"
+        yield from paper.wrap(plain(f"{words}: {one.why_not}" if one.why_not else words))
+    for gap in page.unseen:
+        yield from paper.wrap(plain(f"Could not see: {gap.what}: {gap.why}"))
+
+
+def _line(row: SlurmSuspectRow, paper: Console, now: float) -> str:
+    one = row.suspect
+    score = f"{one.score_log10:.1f}" if math.isfinite(one.score_log10) else "-"
+    state = paper.paint(f"{one.state:9}", _LEVELS.get(one.state, "dim"))
+    return (
+        f"{shorten(plain(one.name), _NAME):{_NAME}}  {state} {score:>5} "
+        f"{one.threshold_log10:>5.1f} {len(one.nodes):>5} {row.jobs_held:>4}  "
+        f"{ago(row.last_death_unix_seconds, now)}"
+    )
+
+
+def _head(page: SlurmSuspectsPage, paper: Console) -> Iterator[str]:
+    top = f"slurm {page.cluster or '?'}: {page.source}, {counted(page.deaths, 'death')} in 30 days"
+    yield paper.paint(shorten(plain(top), paper.width), "dim")
+    if not page.is_watched:
+        yield paper.paint("NOBODY WATCHES: what died since stands nowhere", "critical")
+    elif page.is_dry_run:
+        yield paper.paint("dry run: it says what it would do, and holds nobody", "bold")
+    if page.nobody_is_held_because:
+        words = f"nobody is held just now: {plain(page.nobody_is_held_because)}"
+        yield paper.paint(shorten(words, paper.width), "warning")
+    yield ""

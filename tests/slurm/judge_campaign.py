@@ -1,0 +1,117 @@
+"""Runs of one scenario after the other in one real Slurm: an array of 200 tasks kills nodes among
+other users' jobs.  ``python -m tests.slurm.judge_campaign RUNS JOURNAL``; a line a run.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.slurm.judged_room import (
+    KILLER,
+    NODES,
+    NodeKiller,
+    SlurmJudge,
+    is_held,
+    judge_of,
+    judged_room,
+    rows,
+    running,
+    start_innocents,
+)
+from tests.slurm.slurm_room import SlurmRoom, missing
+
+NODES_MOST = 3
+RUN_SECONDS = 420
+NAMES = (
+    "train-20261128", "x AdminComment=seawall: held as x, priority before 1; JobState=DONE",
+    "y\nJobId=1 JobName=z UserId=root(0) NodeList=n1", "\x1b[31mred~0f~", "a" * 200,
+)  # fmt: skip
+
+
+def other_jobs(room: SlurmRoom, numbers: list[int]) -> dict[int, tuple[str, str, bool]]:
+    """Priority, AdminComment and whether it is there, of each."""
+    told = room.command(
+        "squeue", "--noheader", "--all", "--states=all",
+        "--Format=JobID:0~,PriorityLong:0~,admin_comment:0~,State:0",
+    )  # fmt: skip
+    found = {}
+    for line in told.splitlines():
+        fields = line.split("~")
+        if len(fields) == 4 and fields[0].isdigit() and int(fields[0]) in numbers:
+            found[int(fields[0])] = (fields[1], fields[2], fields[3] in ("RUNNING", "PENDING"))
+    return found
+
+
+def touched(
+    before: dict[int, tuple[str, str, bool]], after: dict[int, tuple[str, str, bool]]
+) -> int:
+    """Jobs that were held, commented on or ended; a node's death alone requeues them."""
+    return sum(
+        number not in after or not after[number][2] or after[number][0] == "0"
+        or after[number][1] != before[number][1]
+        for number in before
+    )  # fmt: skip
+
+
+def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) -> dict[str, Any]:
+    before = other_jobs(room, innocents)
+    judge.start()
+    room.wait(judge.read, "the first look")
+    array = room.submit(
+        "exec sleep 500", "--array=1-200%1", "--mem=50", "--time=60",
+        f"--job-name={NAMES[number % len(NAMES)]}", user=KILLER,
+    )  # fmt: skip
+    began = time.monotonic()
+    with NodeKiller(room, reboots=False) as killer:
+        while time.monotonic() - began < RUN_SECONDS and not is_held(room):
+            time.sleep(1.0)
+        held = is_held(room)
+        seconds = round(time.monotonic() - began, 1)
+        time.sleep(5.0)
+        after = other_jobs(room, innocents)
+        killed = list(killer.killed)
+        deaths = len(judge.read().get("deaths", ()))
+        states = judge.states()
+        status = judge.stop()
+        undone = judge.verb("undo", "--all")
+        left = rows(room, KILLER)
+        room.command("scancel", f"--user={KILLER}")
+        killer.reboot(whole=True)
+    room.wait(lambda: set(innocents) <= set(running(room)), "innocents that run again", 180)
+    quick = killed and len(killed) <= NODES_MOST
+    return {
+        "log": [] if quick else judge.log().splitlines()[-30:], "left": left[:4],
+        "run": number, "array": array, "name": NAMES[number % len(NAMES)], "held": held,
+        "nodes_killed": len(killed), "deaths_seen": deaths, "seconds": seconds,
+        "others": len(before), "others_touched": touched(before, after),
+        "quarantines": sorted(states.values()), "undo_status": undone.returncode,
+        "released": bool(left) and all(priority > 0 for *_, priority in left),
+        "ended_with": status, "nodes": NODES,
+    }  # fmt: skip
+
+
+def main(runs: int, journal: Path) -> int:
+    if why := missing():
+        sys.stdout.write(f"skipped: {why}\n")
+        return 75
+    bad = 0
+    with judged_room() as room:
+        innocents = start_innocents(room, NODES)
+        for number in range(runs):
+            with judge_of(room) as judge:
+                row = play(room, judge, innocents, number)
+            is_good = (
+                row["held"] and row["nodes_killed"] <= NODES_MOST and not row["others_touched"]
+            )
+            bad += not is_good
+            with journal.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+            sys.stdout.write(("ok  " if is_good else "BAD ") + json.dumps(row)[:300] + "\n")
+            sys.stdout.flush()
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), Path(sys.argv[2])))
