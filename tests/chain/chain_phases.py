@@ -21,7 +21,7 @@ from tests.chain.chain_watch import HOG, WEB, end_words
 from tests.chain.kubelet_node import agent_token
 from tests.cluster.actor_process import ActorProcess, set_policy
 from tests.cluster.custom_resources import API
-from tests.cluster.observer_process import REPOSITORY, ObserverProcess
+from tests.cluster.observer_process import REPOSITORY, ObserverProcess, watched_for_a_month
 
 from seawall.formats.iso_time import iso_datetime
 
@@ -90,6 +90,7 @@ def alone(cluster: ChainCluster) -> Figures:
 
 def observed(cluster: ChainCluster) -> Figures:
     """Guard and agent only tell; the observer names the workload."""
+    watched_for_a_month(cluster.client)
     with ObserverProcess(cluster.plane, cluster.folder) as observer:
         cluster.watch.wait(observer.leads, 60)
         found = let_die(cluster, 2)
@@ -101,7 +102,8 @@ def observed(cluster: ChainCluster) -> Figures:
 
 
 def acted(cluster: ChainCluster) -> Figures:
-    """Observer and actor, approval auto: it stops at two."""
+    """Observer and actor, approval auto: it stops at two, of a cluster watched for a month."""
+    watched_for_a_month(cluster.client)
     set_policy(cluster.client)
     with (
         ObserverProcess(cluster.plane, cluster.folder) as observer,

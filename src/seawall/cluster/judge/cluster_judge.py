@@ -32,7 +32,10 @@ from seawall.cluster.judge.sequential_test import Contribution, score_log10, thr
 
 SUSPECT_LOG10: Final = 2.0
 MOST_SHARE: Final = 0.30
-"""What runs on more of a stratum was on the dead nodes anyway."""
+"""What runs on more of a stratum was on the dead nodes anyway; of two or three nodes one is no
+more than can be."""
+LEAST_NODES: Final = 10
+"""A cluster of fewer has the budget of ten: one false conviction in a thousand years."""
 SAME_NODE_SECONDS: Final = 7 * 86400.0
 """A node that dies twice in a week may be broken itself."""
 RETENTION_SECONDS: Final = LONG_HOURS * 3600.0
@@ -207,7 +210,7 @@ class ClusterJudge:
     def threshold_log10(self) -> float:
         """The mark, from the cluster's own deaths and workloads a node."""
         strata = {death.stratum: death.stratum_nodes for death in self._deaths.values()}
-        nodes = max(sum(strata.values()), 1)
+        nodes = max(sum(strata.values()), LEAST_NODES)
         latest = max((death.heartbeat_seconds for death in self._deaths.values()), default=0.0)
         hours = max(self._watched_hours(latest), 24.0)
         deaths = len(self._deaths) / (nodes * hours) * HOURS_PER_YEAR
@@ -312,7 +315,7 @@ class ClusterJudge:
             return _Bar("its namespace is protected by the owner", is_of_workload=True)
         if not death.stratum.is_known:
             return _Bar("pool or kernel of a dead node is not known", is_of_workload=False)
-        if nodes > MOST_SHARE * death.stratum_nodes:
+        if _is_everywhere(nodes, death.stratum_nodes):
             words = (
                 f"it runs on {nodes} of {death.stratum_nodes} nodes, so on dead ones in any case"
             )
@@ -528,6 +531,11 @@ class ClusterJudge:
                 self._watched_since = max(self._watched_since, death.heartbeat_seconds)
         for name in names:
             self._remove(self._deaths.pop(name))
+
+
+def _is_everywhere(nodes: int, stratum_nodes: int) -> bool:
+    """Too much of a stratum for its other nodes to show how often one dies without the workload."""
+    return nodes >= stratum_nodes or nodes > max(1.0, MOST_SHARE * stratum_nodes)
 
 
 def _is_lockstep(rows: Collection[_Row]) -> bool:
