@@ -262,9 +262,10 @@ def _passes(bodies: Iterable[tuple[FrameHead, dict[str, JSON]]]) -> list[Pass]:
             found = taken.round
             left -= len(found.files) + len(found.names) + len(found.links) + len(found.probes)
             if left < 0:
+                first = passes[0].unix_seconds if passes else head.unix_seconds
                 raise BundleProblem(
                     f"more than {ANSWERS_MOST:,} answers from "
-                    f"{rfc3339_of(passes[0].unix_seconds)} to {rfc3339_of(head.unix_seconds)}: "
+                    f"{rfc3339_of(first)} to {rfc3339_of(head.unix_seconds)}: "
                     "choose a shorter time"
                 )
             when = (head.unix_seconds, head.monotonic_seconds, head.boot_id)
