@@ -300,6 +300,33 @@ def test_a_row_has_what_the_policy_names() -> None:
     assert (row.plan, row.is_cordoned) == ("", False)
 
 
+@pytest.mark.parametrize(
+    ("capacity", "pool"),
+    [
+        ({"cpu": "96", "memory": "2113538064Ki", "nvidia.com/gpu": "8", "hugepages-2Mi": "0"},
+         "96 cpu, 2000 GiB, nvidia.com/gpu"),
+        ({"cpu": "1", "memory": "1279852Ki"}, "1 cpu, 1.2 GiB"),
+        ({"cpu": "8", "memory": "34359738368"}, "8 cpu, 32 GiB"),
+        ({"cpu": "8", "memory": 34359738368}, "8 cpu, 32 GiB"),
+        ({"memory": "34359738368"}, ""),
+        ({"cpu": "8", "memory": "much"}, ""),
+        ({"cpu": "8", "memory": ["1Ki"]}, ""),
+        (None, ""),
+    ],
+)  # fmt: skip
+def test_without_a_label_nodes_that_are_alike_are_a_pool(capacity: Any, pool: str) -> None:
+    assert decoded(status__capacity=capacity, metadata__labels={}).pool == pool
+    label = {"eks.amazonaws.com/nodegroup": "gpu"}
+    assert decoded(status__capacity=capacity, metadata__labels=label).pool == "gpu"
+
+
+def test_a_node_that_lost_some_devices_or_a_little_memory_is_of_its_pool_still() -> None:
+    before = {"cpu": "96", "memory": "263847520Ki", "nvidia.com/gpu": "8"}
+    after = {"cpu": "96", "memory": "263721000Ki", "nvidia.com/gpu": "7"}
+    was, now = (decoded(metadata__labels={}, status__capacity=one) for one in (before, after))
+    assert was.pool == now.pool == "96 cpu, 250 GiB, nvidia.com/gpu"
+
+
 def test_marks_have_the_time_that_they_say() -> None:
     at = "2026-11-29T01:00:00Z"
     seconds = 1795914000.0

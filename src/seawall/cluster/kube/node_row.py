@@ -96,6 +96,8 @@ class _NodeInfo(msgspec.Struct, gc=False):
 
 
 class _Status(msgspec.Struct, gc=False):
+    capacity: msgspec.Raw = msgspec.Raw(b"null")
+    """Decoded of nodes without a pool's label alone."""
     conditions: list[_Condition] | None = None
     nodeInfo: _NodeInfo = msgspec.field(default_factory=_NodeInfo)  # noqa: N815
 
@@ -141,7 +143,7 @@ class NodeRowDecoder:
             ready=_word(ready.status) if ready else "",
             ready_seconds=unix_seconds(ready.lastTransitionTime) if ready else 0.0,
             ready_reason=_word(ready.reason) if ready else "",
-            pool=label(self._fields.pool_labels),
+            pool=label(self._fields.pool_labels) or hardware_words(status.capacity),
             kernel=_word(status.nodeInfo.kernelVersion),
             capacity_type=label(self._fields.capacity_type_labels),
             zone=label(self._fields.zone_labels),
@@ -171,6 +173,34 @@ class NodeRowDecoder:
             return _word(next((value for value in values if value), ""))
 
         return first
+
+
+def hardware_words(capacity: bytes | msgspec.Raw) -> str:
+    """Stands for a pool where no label names one, as on machines that people install themselves:
+    only nodes that are alike die alike.  Empty: the node does not say what it has.
+
+    Of extended resources the names alone count, for a node that loses a device is the same node;
+    memory as two digits of GiB, for machines of one model differ by some MiB.
+    """
+    try:
+        amounts = msgspec.json.decode(capacity, type=dict[str, str | int | float] | None) or {}
+    except msgspec.MsgspecError:
+        return ""
+    processors = str(amounts.get("cpu", ""))
+    memory = _memory_gib(str(amounts.get("memory", "")))
+    if not processors.isascii() or not processors.isdigit() or not memory:
+        return ""
+    devices = sorted(name for name in amounts if "/" in name and name.isascii())
+    return _word(", ".join((f"{processors} cpu", f"{memory} GiB", *devices[:3])))
+
+
+def _memory_gib(text: str) -> str:
+    """``263847520Ki`` is ``250``; empty where it is no such amount."""
+    number = text.removesuffix("Ki")
+    if not number.isascii() or not number.isdigit() or len(number) > 18:
+        return ""
+    gib = int(number) / (2**20 if text.endswith("Ki") else 2**30)
+    return f"{float(f'{gib:.2g}'):g}"
 
 
 def version_number(text: str) -> int:

@@ -634,6 +634,13 @@ class ClusterObserver(ControllerLoop):
             words.append(f"{len(self._bad_objects)} objects cannot be read: {first}")
         if self._life.waiting:
             words.append(f"{len(self._life.waiting)} silent nodes wait: the view was interrupted")
+        strata = self._life.strata.items()
+        strangers = sum(nodes for stratum, nodes in strata if not stratum.is_known)
+        if strangers:
+            words.append(
+                f"deaths of {strangers} nodes count against nobody: neither a label of a pool nor "
+                "processors, memory and kernel are known"
+            )
         if len(self._life) and not self._has_domains:
             words.append("no labels of racks: the mark is ten times higher without a record")
         return clean("; ".join(words) or "watches", 500)
