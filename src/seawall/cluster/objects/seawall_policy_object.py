@@ -64,7 +64,7 @@ class SeawallPolicyObject:
         "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool",
         "kubernetes.azure.com/agentpool", "agentpool", "node.kubernetes.io/instance-type",
     )  # fmt: skip
-    """The first that a node has says which pool it is of."""
+    """The first that a node has names its pool; without one nodes of the same hardware are one."""
     domain_labels: tuple[str, ...] = (
         "topology.kubernetes.io/rack", "network.topology.nvidia.com/leaf",
         "topology.k8s.aws/network-node-layer-3", "cloud.google.com/gce-topology-subblock",
