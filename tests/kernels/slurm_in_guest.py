@@ -57,6 +57,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=20 State=UP
 CGROUPS = "CgroupPlugin=cgroup/{}\nCgroupMountpoint=/sys/fs/cgroup\nConstrainRAMSpace=yes\n{}"
 
 START = r"""
+ip addr add 10.9.9.9/32 dev lo
 mkdir -p /run/munge /run/slurm/state /run/slurm/spool /run/slurm/out /etc/slurm /var/spool
 chmod 1777 /run/slurm/out /tmp; chmod 755 /run/munge /run/slurm
 cp slurm.conf cgroup.conf /etc/slurm/; cp munge.key /run/munge/key; chmod 400 /run/munge/key
@@ -64,13 +65,15 @@ munged --foreground --key-file=/run/munge/key --socket=/run/munge/socket \
     --pid-file=/run/munge/pid --log-file=/run/munge/log --seed-file=/run/munge/seed &
 until [ -e /run/munge/socket ]; do sleep 0.5; done
 slurmctld -D -c > $OUT/slurmctld.log 2>&1 &
-until scontrol ping | grep -q UP; do sleep 1; done
+until scontrol ping 2>&1 | grep -q "is UP"; do echo "== waits for slurmctld"; sleep 2; done
 slurmd -D -N n1 > $OUT/slurmd.log 2>&1 &
 echo $! > /run/slurmd
-until [ "$(sinfo --noheader --format=%t)" = idle ]; do sleep 1; done
+until [ "$(sinfo --noheader --format=%t)" = idle ]; do echo "== waits for slurmd"; sleep 2; done
 echo "== slurm is there"
 """
-"""Shell lines; ``submit USER OPTIONS... --wrap=...`` stands for a job in the test's own lines."""
+"""Shell lines.  The address: with none but 127.0.0.1 getaddrinfo() of AI_ADDRCONFIG, as Slurm asks
+it, knows no address at all.
+"""
 
 
 def missing() -> str:
