@@ -139,7 +139,19 @@ def test_where_the_output_is_and_whose_before_the_job_is_ended(
 def test_a_job_whose_script_runs_elsewhere_and_what_is_no_job(tmp_path: Path) -> None:
     (tmp_path / f"slurm/uid_{GAMES}/job_7/step_0").mkdir(parents=True)
     assert job_place(f"/slurm/uid_{GAMES}/job_7", str(tmp_path)) == JobPlace("7", False)
+    own = tmp_path / f"slurm/uid_{os.getuid()}/job_8/step_3/task_0"
+    own.mkdir(parents=True)
+    (own / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    found = job_place(f"/slurm/uid_{os.getuid()}/job_8", str(tmp_path))
+    assert found == JobPlace("8", False, "", JobUser(os.getuid(), os.getgid(), _groups()))
     assert job_place("/slurm/system", str(tmp_path)) is None
+
+
+def _groups() -> tuple[int, ...]:
+    """As the kernel lists them; os.getgroups() has the same in any order."""
+    status = Path("/proc/self/status").read_text()
+    row = next(row for row in status.splitlines() if row.startswith("Groups:"))
+    return tuple(int(word) for word in row.split()[1:])
 
 
 def line(number: str, array: str, task: str, nodes: str, comment: str = "") -> str:

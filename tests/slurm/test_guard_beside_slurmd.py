@@ -82,6 +82,10 @@ def test_a_job_of_two_nodes_is_ended_on_both_and_no_other_task_of_its_array(
     assert "seawall guard" in comment
     decisions = {row["decision"] for row in guard.journal() if row.get("orders")}
     assert any(decision in comment for decision in decisions)
+    room.wait(lambda: "seawall: " in room.output(array, 2), "a line in the file of the other node")
+    told = next(one for one in room.output(array, 2).splitlines() if one.startswith("seawall: "))
+    assert ", over_limit)" in told
+    assert "seawall: " not in room.output(array, 1)
     room.wait(lambda: room.job_folder(array) is None, "its end on both nodes")
     room.command("scancel", str(array))
 

@@ -5,7 +5,7 @@ Afterwards nobody is there to be asked.  Where the script of the job runs, slurm
 its ``--error`` (else ``--output``) as the job's user and keeps it as its own standard error
 (src/slurmd/slurmstepd/mgr.c, _slurmd_job_log_init), so the link is one that no user chose the
 target of in any other way than by that option.  On the other nodes of a job, and where there is
-no script, the output goes through srun: no file is there.
+no script, the output goes through srun: no file is there, and slurmctld may be asked for its path.
 
 Only what no lock and no file system can hold up is read: lists of cgroups, a link's text, status.
 """
@@ -24,6 +24,7 @@ _TASKS: Final = ("/task_0", "/user/task_0", "/task_4294967293", "/user", "")
 _PROCS_MOST: Final = 4_096
 """Bytes of one list: the first processes are enough."""
 _ASKED_MOST: Final = 16
+_STEPS_MOST: Final = 8
 _STATUS_MOST: Final = 16_384
 
 
@@ -52,10 +53,21 @@ def job_place(path: str, memory: str) -> JobPlace | None:
     part = part_of(path)
     if part is None:
         return None
-    step = f"{memory}{part.cgroup}/{_SCRIPT}"
-    if not os.path.isdir(step):
-        return JobPlace(part.job, has_script=False)
+    folder = f"{memory}{part.cgroup}"
+    if not os.path.isdir(f"{folder}/{_SCRIPT}"):
+        users = (_user(f"{folder}/{step}", part.uid) for step in _steps(folder))
+        return JobPlace(part.job, has_script=False, user=next(filter(None, users), None))
+    step = f"{folder}/{_SCRIPT}"
     return JobPlace(part.job, True, _stderr(step), _user(step, part.uid))
+
+
+def _steps(folder: str) -> list[str]:
+    """The first of them."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.startswith("step_"))
+    except OSError:
+        return []
+    return names[:_STEPS_MOST]
 
 
 def _stderr(step: str) -> str:

@@ -172,7 +172,8 @@ KEYS: Final = (
         "The kubelet's --root-dir, where those messages are, if it is none of the usual ones."),
     Key("job_output", "job_output", "truth",
         "One line in the error output of a killed Slurm job, written as its user, where the job's "
-        "script runs on this node."),
+        "script runs on this node; elsewhere, where job_comment or job_end_whole asks slurmctld, "
+        "in the file that it names."),
     Key("job_comment", "job_comment", "truth",
         "The same line in the AdminComment of the job, as long as slurmctld takes it for running: "
         "by scontrol, which asks slurmctld."),

@@ -12,6 +12,7 @@ is not requeued to kill the next node.
 """
 
 import os
+import re
 import subprocess
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -31,6 +32,7 @@ _WIDTHS: Final = {
     "JobID": _NUMBER_WIDTH, "ArrayJobID": _NUMBER_WIDTH, "ArrayTaskID": _NUMBER_WIDTH,
     "NumNodes": _NUMBER_WIDTH, "admin_comment": 2 * COMMENT_MOST,
 }  # fmt: skip
+_STDERR: Final = re.compile(r"^ *StdErr=(/.{1,4095})$", re.MULTILINE)
 _FORMAT: Final = ",".join(f"{name}:{width}" for name, width in _WIDTHS.items())
 
 
@@ -48,11 +50,14 @@ class SlurmRefusal(Exception):
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
-    """In the aide's child: ``done`` in words, ``problem``."""
+    """In the aide's child: ``done`` in words, ``problem``; ``stderr``: the file of the job's error
+    output, where ``wants_stderr`` asks for it.
+    """
     job, words = str(request.get("job", "")), str(request.get("words", ""))
     commands = SlurmCommands(str(request.get("commands", "")), str(request.get("conf", "")))
     done: list[str] = []
     problems: list[str] = []
+    stderr = ""
     try:
         found = commands.find(job)
         if request.get("comment") is True:
@@ -64,9 +69,11 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         if request.get("end") is True and found.nodes > 1:
             commands.end(found)
             done.append(f"scancel {found.name}")
+        stderr = commands.stderr_of(found) if request.get("wants_stderr") is True else ""
     except SlurmRefusal as refusal:
         problems.append(str(refusal))
-    return {"done": ", ".join(done), "problem": "; ".join(problems)[:400]}
+    problem = "; ".join(problems)[:400]
+    return {"done": ", ".join(done), "problem": problem, "stderr": stderr}
 
 
 class SlurmCommands:
@@ -95,6 +102,14 @@ class SlurmCommands:
         text = f"{job.comment}; {words}" if job.comment else words
         text = plain(text, 10 * COMMENT_MOST)[-COMMENT_MOST:]
         self._told("scontrol", "update", f"JobId={job.name}", f"AdminComment={text}")
+
+    def stderr_of(self, job: RunningJob) -> str:
+        """Its path as slurmctld fills it in; empty where it does not name one.
+
+        A user who forges that line in another field gains a file that the user may write anyway.
+        """
+        found = _STDERR.search(self._told("scontrol", "show", "job", job.name))
+        return found[1] if found else ""
 
     def end(self, job: RunningJob) -> None:
         """On all its nodes."""

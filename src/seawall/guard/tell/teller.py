@@ -91,6 +91,8 @@ class Teller:
         """Of the last decisions, all steps of each: why, and what is done in the end."""
         self._jobs: dict[str, JobPlace] = {}
         """Slurm's, by their cgroups: those that are being ended."""
+        self._elsewhere: dict[str, dict[str, Any]] = {}
+        """By decision, what is to be written once slurmctld has said where."""
         self._others = list(others)
         self._empty_scope = ""
         """What was said of it, once."""
@@ -305,8 +307,18 @@ class Teller:
         if job is not None:
             requests += _job_requests(self.settings, job, o, sentence, now)
         for request in requests:
-            if not self._ask(request):
+            if request["do"] == "job_output" and not request["path"]:
+                self._elsewhere[o.order.decision] = request
+                while len(self._elsewhere) > _SENTENCES_KEPT:
+                    del self._elsewhere[next(iter(self._elsewhere))]
+            elif not self._ask(request):
                 self._lost(request["do"], o.order.decision, o.order.target.name)
+
+    def _write_elsewhere(self, answer: dict[str, Any]) -> None:
+        """The line of a job whose script runs on another node, where this one has its file too."""
+        request = self._elsewhere.pop(str(answer.get("decision")), None)
+        if request is not None:
+            self._ask({**request, "path": str(answer["stderr"])})
 
     def _lost(self, kind: str, decision: str, what: str) -> None:
         """That the aide is gone is told anyway, and means all of it."""
@@ -333,7 +345,10 @@ class Teller:
         if answer is not None and isinstance(answer.get("rivals"), list):
             self._others = [str(words) for words in answer["rivals"][:8]]
         for kind in KINDS:
-            if failed := self.failures.learn(kind, self._aide.take(kind)):
+            answer = self._aide.take(kind)
+            if kind == "job_command" and answer is not None and answer.get("stderr"):
+                self._write_elsewhere(answer)
+            if failed := self.failures.learn(kind, answer):
                 self.event(failed)
         if self.settings.textfile and now - self._listed >= TEXTFILE_SECONDS:
             self._listed = now
@@ -393,16 +408,18 @@ def _job_requests(
     """Of a Slurm job: its own output, slurmctld."""
     decision = o.order.decision
     words = guard_sentences.for_the_job(o, sentence, moment(unix_seconds))
-    if settings.job_output and job.stderr:
-        user = job.user
+    # Where its script was, the job ends with it on all nodes.
+    is_end = settings.job_end_whole and not job.has_script
+    is_asked = settings.job_comment or is_end
+    user = job.user
+    wants = settings.job_output and is_asked and not job.has_script and user is not None
+    if settings.job_output and (job.stderr or wants):
         yield {"do": "job_output", "decision": decision, "words": words, "path": job.stderr,
                "uid": user and user.uid, "gid": user and user.gid,
                "groups": list(user.groups) if user else []}  # fmt: skip
-    # Where its script was, the job ends with it on all nodes.
-    is_end = settings.job_end_whole and not job.has_script
-    if settings.job_comment or is_end:
+    if is_asked:
         yield {"do": "job_command", "decision": decision, "words": words, "job": job.job,
-               "comment": settings.job_comment, "end": is_end,
+               "comment": settings.job_comment, "end": is_end, "wants_stderr": wants,
                "commands": settings.slurm_commands, "conf": settings.slurm_conf}  # fmt: skip
 
 
