@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.slurm.slurm_room import SlurmRoom
+from tests.slurm.slurm_room import SlurmRoom, missing
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts")
@@ -92,6 +92,25 @@ def test_a_full_file_system_is_told_between_jobs_alone(
     assert (status, "not judged while jobs run here" in told) == (0, True)
     room.command("scancel", str(job))
     room.wait(lambda: room.job_folder(job) is None, "its end")
+
+
+@needs_root
+def test_a_job_without_a_cgroup_of_memory_is_a_job(tmp_path: Path, undo: ExitStack) -> None:
+    if why := missing():
+        pytest.skip(why)
+    there = tmp_path / "small"
+    mount(undo, "tmpfs", "none", there, "size=4m")
+    (there / "data").write_bytes(b"x" * 4_100_000)
+    wanted = f'free_percent = {{ "{there}" = 5 }}'
+    with SlurmRoom(constrains=False, gathers="linux") as room:
+        node = room.nodes[0]
+        # A slurmstepd of another room's that has just begun is in no cgroup yet.
+        room.wait(lambda: check(tmp_path, "space", wanted, SLURMD_NODENAME=node)[0] == 1, "it")
+        job = room.submit("sleep 100", f"--nodelist={node}")
+        room.wait(lambda: room.job_folder(job, "freezer"), "its cgroup")
+        assert "not judged while jobs run here" in check(
+            tmp_path, "space", wanted, SLURMD_NODENAME=node
+        )[1]  # fmt: skip
 
 
 def _has_stepd(room: SlurmRoom, job: int) -> bool:

@@ -71,6 +71,8 @@ class Site:
 def shown(room: SlurmRoom, node: str) -> dict[str, str]:
     told = room.command("scontrol", "--oneliner", "show", "node", node)
     head, _, reason = told.partition(" Reason=")
+    reason, _, comment = reason.partition(" Comment=")
+    head += f" Comment={comment}" if comment else ""
     words = dict(word.partition("=")[::2] for word in head.split() if "=" in word)
     return {
         "State": words["State"].lower(),
@@ -206,6 +208,28 @@ def test_without_slurmctld_nothing_is_done_and_it_is_said(site: Site) -> None:
     )  # fmt: skip
     assert "slurmctld was not to be asked, and nothing was changed" in done.stdout
     assert time.monotonic() - began < 60
+
+
+def test_a_number_of_a_run_that_was_killed_is_taken_away(site: Site) -> None:
+    room, node = site.room, site.room.nodes[0]
+    site.wants("/")
+    site.check(node)
+    path = site.folder / f"records/{node}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"claim": "Comment"}))
+    number = "seawall wants to drain: 3 at 1700000000"
+    room.command("scontrol", "update", f"NodeName={node}", f"Comment={number}")
+    assert shown(room, node)["Comment"] == "seawall"
+    site.check(node)
+    assert shown(room, node)["Comment"] == ""
+    assert json.loads(path.read_text())["claim"] == ""
+
+
+def test_a_comment_of_somebody_elses_is_left_alone(site: Site) -> None:
+    room, node = site.room, site.room.nodes[0]
+    room.command("scontrol", "update", f"NodeName={node}", "Comment=rack5")
+    assert "drained: seawall" in site.twice(node)
+    assert shown(room, node)["Comment"] == "rack5"
+    room.command("scontrol", "update", f"NodeName={node}", "Comment=")
 
 
 def test_called_by_hand_it_drains_nothing(site: Site) -> None:

@@ -4,7 +4,9 @@
 A silence is an answer: of a mount it is the fault itself, of all else it is told as not seen.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
+from errno import EBUSY
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -89,7 +91,9 @@ class NodeLook:
                 for one in judge(answer, self._wanted):
                     yield NodeFinding(check, one)
             elif check.name == _HANG and answer.why in ("no_answer", "failed"):
-                yield NodeFinding(check, NodeFault(f"{question.what}: {answer.detail}"))
+                is_busy = answer.detail == os.strerror(EBUSY)
+                words = "an earlier look has not come back" if is_busy else answer.detail
+                yield NodeFinding(check, NodeFault(f"{question.what}: {words}"))
             elif answer.why != "absent" or not question.may_be_absent:
                 words = f"{question.what}: {answer.detail or answer.why}"
                 yield NodeFinding(check, NodeUnseen(words))

@@ -31,7 +31,7 @@ def decide(settings: SlurmSettings, found: SlurmHealth, node: str) -> list[str]:
     lock, trouble = _lock(path)
     if lock is None and not trouble:
         return ["not drained: another check of this node is at work"]
-    record = load(path)
+    record, before = load(path), load(path)
     causes = [
         DrainCause(
             key=problem.key, words=f"{problem.kind}: {problem.words}",
@@ -54,7 +54,8 @@ def decide(settings: SlurmSettings, found: SlurmHealth, node: str) -> list[str]:
     )
     words = decision.run(causes, is_well=not causes and not is_blind, now=time.time())
     try:
-        save(path, record)
+        if record != before:
+            save(path, record)
     except OSError as error:
         words.append(f"{path}: {error.strerror}: what was drained is not lifted from here")
     if lock is not None:
