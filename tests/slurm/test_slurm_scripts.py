@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ def programs() -> Iterator[Path]:
     (folder / "log").touch()
     write(
         folder / "seawall",
-        f'#!/bin/sh\nPYTHONPATH={folder}/src exec {sys.executable} -m seawall "$@"\n',
+        f'#!/bin/sh\nPYTHONPATH={folder}/src exec {interpreter()} -m seawall "$@"\n',
     )
     write(folder / "logger", f'#!/bin/sh\necho "$@" >> {folder}/log\ncat >> {folder}/log\n')
     for name in ("health", "prolog", "epilog", "task-prolog"):
@@ -34,6 +35,16 @@ def programs() -> Iterator[Path]:
         write(folder / name, text.replace("PATH=/usr/bin:", f"PATH={folder}:/usr/bin:"))
     yield folder
     shutil.rmtree(folder)
+
+
+def interpreter() -> str:
+    """One that a job's user may run: of the system, where it is new enough."""
+    found = "/usr/bin/python3"
+    wanted = "import sys; sys.exit(sys.version_info < (3, 10))"
+    is_new = (
+        os.path.exists(found) and not subprocess.run([found, "-c", wanted], check=False).returncode
+    )
+    return found if is_new else sys.executable
 
 
 def write(path: Path, text: str) -> None:
@@ -65,9 +76,8 @@ def test_the_epilog_tells_what_a_job_left(scripted: SlurmRoom, programs: Path) -
         f"head -c {SHM_BYTES} /dev/zero > {path}; chmod 600 {path}", "--mem=600", user="uucp"
     )
     try:
-        scripted.wait(
-            lambda: f"seawall-epilog[{job}]" in (programs / "log").read_text(), "its word", 120
-        )
+        scripted.wait(lambda: "who has no job" in (programs / "log").read_text(), "its word", 120)
+        assert f"seawall-epilog[{job}]" in (programs / "log").read_text()
         uid = os.stat(path).st_uid
         assert f"in /dev/shm of uid {uid}, who has no job" in (programs / "log").read_text()
         scripted.wait(lambda: set(scripted.states().values()) == {"idle"}, "a node in service", 120)
@@ -76,19 +86,17 @@ def test_the_epilog_tells_what_a_job_left(scripted: SlurmRoom, programs: Path) -
 
 
 def test_the_task_prolog_tells_the_job_why_it_has_no_gpu(scripted: SlurmRoom) -> None:
-    """What it was promised stands in its environment; there is none on this machine."""
+    """Slurm names them in CUDA_VISIBLE_DEVICES; there is none on this machine."""
     if os.path.exists("/dev/nvidiactl"):
         pytest.skip("this machine has a GPU")
-    job = scripted.submit(
-        "srun --export=ALL echo done", SLURM_JOB_GPUS="0", NVIDIA_VISIBLE_DEVICES="all"
-    )
+    job = scripted.submit("echo done", CUDA_VISIBLE_DEVICES="0")
     scripted.wait(lambda: "done" in scripted.output(job), "its output", 120)
-    assert "seawall: " in scripted.output(job)
+    assert scripted.output(job).startswith("seawall: /dev/nvidia")
 
 
 def test_the_installed_health_check_tells_and_drains_nothing(scripted: SlurmRoom) -> None:
     scripted.wait(lambda: "health_check" in scripted.log(scripted.nodes[0]), "slurmd's word", 120)
-    assert set(scripted.states().values()) == {"idle"}
+    assert not [state for state in scripted.states().values() if "dr" in state]
 
 
 @pytest.mark.parametrize("name", ["health", "prolog", "epilog", "task-prolog"])
