@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -208,6 +209,22 @@ def test_without_slurmctld_nothing_is_done_and_it_is_said(site: Site) -> None:
     )  # fmt: skip
     assert "slurmctld was not to be asked, and nothing was changed" in done.stdout
     assert time.monotonic() - began < 60
+
+
+def test_a_slurmctld_that_hangs_is_left_at_the_deadline(site: Site) -> None:
+    room, node = site.room, site.room.nodes[0]
+    site.check(node)
+    site.age(node)
+    text = (site.folder / "slurm.toml").read_text()
+    (site.folder / "slurm.toml").write_text(text.replace("seconds = 15", "seconds = 3"))
+    room.parts["slurmctld"].send_signal(signal.SIGSTOP)
+    try:
+        told = site.check(node)
+    finally:
+        room.parts["slurmctld"].send_signal(signal.SIGCONT)
+    assert "slurmctld was not to be asked, and nothing was changed: sinfo" in told
+    assert "no answer in 3" in told
+    assert drained(room) == set()
 
 
 def test_a_number_of_a_run_that_was_killed_is_taken_away(site: Site) -> None:
