@@ -147,7 +147,10 @@ def test_a_mount_that_never_answers_costs_its_deadline_and_no_more(
     undo.callback(libc.umount2, os.fsencode(there), 2)
     began = time.monotonic()
     status, told = check(tmp_path, "mount_hang,mounts", f'mounts = ["{there}", "/proc"]')
-    assert (status, told) == (1, f"mount_hang: {there}: no answer in 10 s\n")
+    is_judged = f"mount_hang: {there}: no answer in 10 s\n" in told
+    is_noted = f"note: mount_hang: {there}: no answer in 10 s: not judged while jobs" in told
+    assert (status == 1) == is_judged, "a job that keeps a mount busy may be why"
+    assert is_judged or is_noted
     assert time.monotonic() - began < 60
 
 

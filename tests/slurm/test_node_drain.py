@@ -43,10 +43,10 @@ class Site:
             f"seconds = {DEADLINE_SECONDS}\n{more}"
         )
 
-    def check(self, node: str, *, seconds: float = 200) -> str:
+    def check(self, node: str, *, seconds: float = 200, only: str = "mounts") -> str:
         environment = {**self.room.environment, "SLURMD_NODENAME": node}
         done = subprocess.run(
-            [sys.executable, "-m", "seawall", "check", "--slurm", "--only", "mounts", "--config",
+            [sys.executable, "-m", "seawall", "check", "--slurm", "--only", only, "--config",
              f"{self.folder}/slurm.toml"],
             env=environment, capture_output=True, text=True, check=False, timeout=seconds,
         )  # fmt: skip
@@ -209,6 +209,18 @@ def test_without_slurmctld_nothing_is_done_and_it_is_said(site: Site) -> None:
     )  # fmt: skip
     assert "slurmctld was not to be asked, and nothing was changed" in done.stdout
     assert time.monotonic() - began < 60
+
+
+def test_a_look_at_less_than_all_lifts_nothing(site: Site) -> None:
+    """A Prolog or a person may have looked for GPUs alone."""
+    room, node = site.room, site.room.nodes[0]
+    site.twice(node)
+    config = site.folder / "slurm.toml"
+    config.write_text(config.read_text().replace("[wanted]", 'smt = "drain"\n[wanted]'))
+    for _ in range(3):
+        assert "lifted" not in site.check(node, only="smt")
+        site.age(node)
+    assert drained(room) == {node}
 
 
 def test_a_slurmctld_that_hangs_is_left_at_the_deadline(site: Site) -> None:

@@ -53,7 +53,7 @@ def run_check(config: str | None = None, only: str = "", *, is_report: bool = Fa
     if any(settings.mode(name) == "drain" for name in names) and not is_report:
         from seawall.cli.slurm_draining import decide  # noqa: PLC0415 - where it is switched on
 
-        told += decide(settings, found, node)
+        told += decide(settings, found, node, names)
     for line in told:
         print(plain(line))
     if found.problems:

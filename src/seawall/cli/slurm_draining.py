@@ -3,6 +3,7 @@
 
 import os
 import time
+from collections.abc import Collection
 from typing import Final
 
 from seawall.accounts.slurm_health import SlurmHealth
@@ -16,11 +17,14 @@ from seawall.proc.file_lock import try_lock
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
-def decide(settings: SlurmSettings, found: SlurmHealth, node: str) -> list[str]:
+def decide(
+    settings: SlurmSettings, found: SlurmHealth, node: str, names: Collection[str]
+) -> list[str]:  # fmt: skip
     """Drain, lift or leave alone, in words.
 
     ``node``: SLURMD_NODENAME, which slurmd gives its programs; whoever calls the check by hand has
-    none, and drains nothing.
+    none, and drains nothing.  ``names``: the checks that were made; a drain is lifted only
+    after all for which one can be made.
     """
     if not node:
         return [] if not found.problems else ["not drained: this is not slurmd's call"]
@@ -40,6 +44,7 @@ def decide(settings: SlurmSettings, found: SlurmHealth, node: str) -> list[str]:
         for problem in found.problems if settings.mode(problem.kind) == "drain"
     ]  # fmt: skip
     is_blind = any(settings.mode(kind) == "drain" for kind, _ in found.unseen)
+    is_blind |= any(mode == "drain" and kind not in names for kind, mode in settings.modes.items())
 
     def keep(changed: DrainRecord) -> None:
         save(path, changed)
