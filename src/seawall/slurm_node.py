@@ -34,9 +34,16 @@ class SlurmNodeLook:
     """In /dev/shm by the uid of the file's owner; no root's."""
     uids: frozenset[int] | None
     """Whoever has a process here; None where nobody had to be asked."""
+    has_stray_stepd: bool = False
+    """A slurmstepd of root's in no job's cgroup, where no job has one that counts memory."""
     unseen: tuple[SlurmUnseen, ...] = ()
 
     @property
     def running(self) -> tuple[JobProcesses, ...]:
         """Jobs whose slurmstepd lives."""
         return tuple(job for job in self.jobs if job.has_stepd)
+
+    @property
+    def is_idle(self) -> bool:
+        """No job runs here, in whatever cgroup."""
+        return not self.running and not self.has_stray_stepd

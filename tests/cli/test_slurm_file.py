@@ -1,5 +1,7 @@
 """/etc/seawall/slurm.toml: what is unknown is refused, and a node gets what is meant for it."""
 
+from pathlib import Path
+
 import pytest
 
 from seawall.cli.node_look import NAMES
@@ -92,3 +94,15 @@ def test_names_as_slurm_writes_them(pattern: str, name: str, *, is_in: bool) -> 
 def test_what_is_wrong_is_said_in_a_line(text: str, words: str) -> None:
     with pytest.raises(UsageProblem, match=words):
         settings("n1", text.encode())
+
+
+def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.toml"
+    path.write_bytes(FILE)
+    path.chmod(0o644)
+    assert load(str(path), "gpu07", NAMES).wanted.gpus == 4
+    path.chmod(0o664)
+    with pytest.raises(UsageProblem, match="others may write"):
+        load(str(path), "gpu07", NAMES)
+    with pytest.raises(UsageProblem, match="No such file"):
+        load(str(tmp_path / "nowhere"), "gpu07", NAMES)

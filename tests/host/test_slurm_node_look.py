@@ -82,3 +82,28 @@ def test_shm_by_owner_and_users_asked_only_where_it_matters(tmp_path: Path) -> N
     assert (set(found.shm_bytes), found.uids) == ({1000}, None)
     assert found.shm_bytes[1000] >= 16384
     assert look(str(tmp_path), shm_least_bytes=4096).uids == {1001}
+
+
+def test_a_job_that_has_no_cgroup_of_memory_is_seen_by_its_slurmstepd(tmp_path: Path) -> None:
+    group(tmp_path, MEMORY, "system.slice/slurmd.service", 40)
+    process(tmp_path, 40, "slurmd", 0)
+    (tmp_path / "proc/40/comm").write_text("slurmd\n")
+    assert look(str(tmp_path)).is_idle
+    process(tmp_path, 41, "slurmstepd", 1000)
+    (tmp_path / "proc/41/comm").write_text("slurmstepd\n")
+    assert look(str(tmp_path)).is_idle, "whoever calls himself so"
+    process(tmp_path, 42, "slurmstepd", 0)
+    (tmp_path / "proc/42/comm").write_text("slurmstepd\n")
+    assert not look(str(tmp_path)).is_idle
+    (tmp_path / "proc/42/cgroup").write_text("4:freezer:/slurm_n2/uid_5/job_7/step_0\n")
+    assert look(str(tmp_path), node="n1").is_idle
+    assert not look(str(tmp_path), node="n2").is_idle
+
+
+def test_of_several_slurmd_on_a_host_one_is_asked_for(tmp_path: Path) -> None:
+    group(tmp_path, MEMORY, "slurm_n1/uid_1000/job_7", 50)
+    group(tmp_path, MEMORY, "slurm_n2/uid_1000/job_8", 51)
+    for pid in (50, 51):
+        process(tmp_path, pid, "a.out", 1000)
+    assert [job.part.job for job in look(str(tmp_path), node="n2").jobs] == ["8"]
+    assert len(look(str(tmp_path)).jobs) == 2

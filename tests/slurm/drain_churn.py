@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -124,13 +125,21 @@ def main() -> int:
             file.write(f'conf = "{room.folder}/slurm.conf"\n')
         churn = Churn(room, folder, random.Random(given.seed), given.rate)
         row = churn_for(churn, given.ends, given.seconds, journal)
-        row |= {"seed": given.seed} | left_behind(churn)
+        row |= {"seed": given.seed, "commit": commit()} | left_behind(churn)
         journal.write(json.dumps(row) + "\n")
         sys.stdout.write(json.dumps(row, indent=1) + "\n")
     is_good = row["false_drains"] == [] and row["drained_for_what_was_left"]
     if is_good:
         shutil.rmtree(folder)
     return 0 if is_good else 1
+
+
+def commit() -> str:
+    done = subprocess.run(
+        ["git", "-C", SOURCE, "describe", "--always", "--dirty"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout.strip()
 
 
 def churn_for(churn: Churn, ends: int, seconds: float, journal: Any) -> dict[str, Any]:

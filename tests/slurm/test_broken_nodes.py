@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.slurm.slurm_room import SlurmRoom
+from tests.slurm.slurm_room import SlurmRoom, missing
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts")
@@ -94,6 +94,25 @@ def test_a_full_file_system_is_told_between_jobs_alone(
     room.wait(lambda: room.job_folder(job) is None, "its end")
 
 
+@needs_root
+def test_a_job_without_a_cgroup_of_memory_is_a_job(tmp_path: Path, undo: ExitStack) -> None:
+    if why := missing():
+        pytest.skip(why)
+    there = tmp_path / "small"
+    mount(undo, "tmpfs", "none", there, "size=4m")
+    (there / "data").write_bytes(b"x" * 4_100_000)
+    wanted = f'free_percent = {{ "{there}" = 5 }}'
+    with SlurmRoom(constrains=False, gathers="linux") as room:
+        node = room.nodes[0]
+        # A slurmstepd of another room's that has just begun is in no cgroup yet.
+        room.wait(lambda: check(tmp_path, "space", wanted, SLURMD_NODENAME=node)[0] == 1, "it")
+        job = room.submit("sleep 100", f"--nodelist={node}")
+        room.wait(lambda: room.job_folder(job, "freezer"), "its cgroup")
+        assert "not judged while jobs run here" in check(
+            tmp_path, "space", wanted, SLURMD_NODENAME=node
+        )[1]  # fmt: skip
+
+
 def _has_stepd(room: SlurmRoom, job: int) -> bool:
     folder = room.job_folder(job)
     for file in folder.rglob("cgroup.procs") if folder else ():
@@ -128,7 +147,10 @@ def test_a_mount_that_never_answers_costs_its_deadline_and_no_more(
     undo.callback(libc.umount2, os.fsencode(there), 2)
     began = time.monotonic()
     status, told = check(tmp_path, "mount_hang,mounts", f'mounts = ["{there}", "/proc"]')
-    assert (status, told) == (1, f"mount_hang: {there}: no answer in 10 s\n")
+    is_judged = f"mount_hang: {there}: no answer in 10 s\n" in told
+    is_noted = f"note: mount_hang: {there}: no answer in 10 s: not judged while jobs" in told
+    assert (status == 1) == is_judged, "a job that keeps a mount busy may be why"
+    assert is_judged or is_noted
     assert time.monotonic() - began < 60
 
 

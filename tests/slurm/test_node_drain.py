@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -42,10 +43,10 @@ class Site:
             f"seconds = {DEADLINE_SECONDS}\n{more}"
         )
 
-    def check(self, node: str, *, seconds: float = 200) -> str:
+    def check(self, node: str, *, seconds: float = 200, only: str = "mounts") -> str:
         environment = {**self.room.environment, "SLURMD_NODENAME": node}
         done = subprocess.run(
-            [sys.executable, "-m", "seawall", "check", "--slurm", "--only", "mounts", "--config",
+            [sys.executable, "-m", "seawall", "check", "--slurm", "--only", only, "--config",
              f"{self.folder}/slurm.toml"],
             env=environment, capture_output=True, text=True, check=False, timeout=seconds,
         )  # fmt: skip
@@ -71,6 +72,8 @@ class Site:
 def shown(room: SlurmRoom, node: str) -> dict[str, str]:
     told = room.command("scontrol", "--oneliner", "show", "node", node)
     head, _, reason = told.partition(" Reason=")
+    reason, _, comment = reason.partition(" Comment=")
+    head += f" Comment={comment}" if comment else ""
     words = dict(word.partition("=")[::2] for word in head.split() if "=" in word)
     return {
         "State": words["State"].lower(),
@@ -206,6 +209,56 @@ def test_without_slurmctld_nothing_is_done_and_it_is_said(site: Site) -> None:
     )  # fmt: skip
     assert "slurmctld was not to be asked, and nothing was changed" in done.stdout
     assert time.monotonic() - began < 60
+
+
+def test_a_look_at_less_than_all_lifts_nothing(site: Site) -> None:
+    """A Prolog or a person may have looked for GPUs alone."""
+    room, node = site.room, site.room.nodes[0]
+    site.twice(node)
+    config = site.folder / "slurm.toml"
+    config.write_text(config.read_text().replace("[wanted]", 'smt = "drain"\n[wanted]'))
+    for _ in range(3):
+        assert "lifted" not in site.check(node, only="smt")
+        site.age(node)
+    assert drained(room) == {node}
+
+
+def test_a_slurmctld_that_hangs_is_left_at_the_deadline(site: Site) -> None:
+    room, node = site.room, site.room.nodes[0]
+    site.check(node)
+    site.age(node)
+    text = (site.folder / "slurm.toml").read_text()
+    (site.folder / "slurm.toml").write_text(text.replace("seconds = 15", "seconds = 3"))
+    room.parts["slurmctld"].send_signal(signal.SIGSTOP)
+    try:
+        told = site.check(node)
+    finally:
+        room.parts["slurmctld"].send_signal(signal.SIGCONT)
+    assert "slurmctld was not to be asked, and nothing was changed: sinfo" in told
+    assert "no answer in 3" in told
+    assert drained(room) == set()
+
+
+def test_a_number_of_a_run_that_was_killed_is_taken_away(site: Site) -> None:
+    room, node = site.room, site.room.nodes[0]
+    site.wants("/")
+    site.check(node)
+    path = site.folder / f"records/{node}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"claim": "Comment"}))
+    number = "seawall wants to drain: 3 at 1700000000"
+    room.command("scontrol", "update", f"NodeName={node}", f"Comment={number}")
+    assert shown(room, node)["Comment"] == "seawall"
+    site.check(node)
+    assert shown(room, node)["Comment"] == ""
+    assert json.loads(path.read_text())["claim"] == ""
+
+
+def test_a_comment_of_somebody_elses_is_left_alone(site: Site) -> None:
+    room, node = site.room, site.room.nodes[0]
+    room.command("scontrol", "update", f"NodeName={node}", "Comment=rack5")
+    assert "drained: seawall" in site.twice(node)
+    assert shown(room, node)["Comment"] == "rack5"
+    room.command("scontrol", "update", f"NodeName={node}", "Comment=")
 
 
 def test_called_by_hand_it_drains_nothing(site: Site) -> None:

@@ -128,6 +128,11 @@ def free_field(row: SlurmNodeRow) -> str:
     return ""
 
 
+def is_claim(text: str) -> bool:
+    """Whether it is a number of somebody's in this queue."""
+    return _CLAIM.match(text) is not None
+
+
 def next_claim(rows: Mapping[str, SlurmNodeRow], now: float) -> DrainClaim:
     """One more than the largest that is seen."""
     return DrainClaim(max((one.number for _, one in _claims(rows, now)), default=0) + 1, int(now))

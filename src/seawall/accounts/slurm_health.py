@@ -58,7 +58,7 @@ def judge(
     """Of two looks a moment apart: what is there in one of them alone is coming or going."""
     problems = [*_left_processes(first, second), *_left_shm(first, second)]
     unseen, notes = [*second.unseen], []
-    is_idle = not (first.running or second.running)
+    is_idle = first.is_idle and second.is_idle
     stale = _why_not_believed(guard, now_unix_seconds)
     if stale:
         unseen.append(SlurmUnseen("uncounted", stale))

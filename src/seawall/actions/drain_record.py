@@ -49,6 +49,8 @@ class DrainRecord:
     """Since when nothing was there to drain for."""
     yielded: list[str] = field(default_factory=list)
     """Findings whose drain somebody took back by hand: not drained for again before they end."""
+    claim: str = ""
+    """The field of slurmctld's in which its number may still stand: a run that was killed."""
     decisions: list[list[Any]] = field(default_factory=list)
     """Unix seconds and words, newest last."""
 
@@ -96,6 +98,7 @@ def load(path: str) -> DrainRecord:
         },
         well_since=document.get("well_since") if _is_number(document.get("well_since")) else None,
         yielded=[one for one in _list(document, "yielded") if isinstance(one, str)],
+        claim=document["claim"] if document.get("claim") in ("Comment", "Extra") else "",
         decisions=[
             one for one in _list(document, "decisions")
             if isinstance(one, list) and len(one) == 2 and isinstance(one[1], str)
@@ -113,7 +116,7 @@ def save(path: str, record: DrainRecord) -> None:
             "boot_id": drain.boot_id,
         },
         "lifts": record.lifts, "seen": record.seen, "well_since": record.well_since,
-        "yielded": record.yielded, "decisions": record.decisions,
+        "yielded": record.yielded, "claim": record.claim, "decisions": record.decisions,
     }  # fmt: skip
     replace_file(path, json.dumps(document, indent=1).encode() + b"\n")
 

@@ -8,6 +8,7 @@ words and in no change: a broken node that takes jobs is bad, a cluster that dra
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -72,6 +73,7 @@ class DrainDecision:
             if cause.is_lasting or record.age(cause.key, now) >= STEADY_SECONDS
         ]  # fmt: skip
         try:
+            self._forget_number()
             if record.drain is not None:
                 words = self._with_own_drain(record.drain, ripe, now)
             else:
@@ -81,6 +83,16 @@ class DrainDecision:
         for line in words:
             record.note(now, line)
         return words
+
+    def _forget_number(self) -> None:
+        """Of a run that was killed between its number and its end."""
+        if not self._record.claim:
+            return
+        row = self._slurm.nodes().get(self._node)
+        standing = {"Comment": row.comment, "Extra": row.extra} if row is not None else {}
+        if drain_queue.is_claim(standing.get(self._record.claim, "")):
+            self._slurm.update(self._node, **{self._record.claim: ""})
+        self._record.claim = ""
 
     def _without_drain(
         self, causes: Sequence[DrainCause], ripe: Sequence[DrainCause]
@@ -143,6 +155,9 @@ class DrainDecision:
         field = drain_queue.free_field(rows[self._node])
         claim = drain_queue.next_claim(rows, time.time())
         is_done = False
+        self._record.claim = field
+        with suppress(OSError):  # a disk that takes nothing may be what it drains for
+            self._save(self._record)
         try:
             self._slurm.update(self._node, **{field: claim.text})
             if time.monotonic() - began > TICKET_TIMES * self._slurm.seconds:
@@ -153,6 +168,7 @@ class DrainDecision:
         finally:
             if not is_done:
                 self._slurm.update(self._node, **{field: ""})
+            self._record.claim = ""
         return words or self._read_back()
 
     def _by_number(

@@ -48,12 +48,12 @@ def run_check(config: str | None = None, only: str = "", *, is_report: bool = Fa
         second = look(shm_least_bytes=SHM_LEAST_BYTES, node=node)
     host = LiveHost("/")
     left = judge(first, second, guard_status.read(host), time.time(), _total_bytes(host))
-    found = joined(left, asked.findings(), names, is_idle=not (first.running or second.running))
+    found = joined(left, asked.findings(), names, is_idle=first.is_idle and second.is_idle)
     told = lines(found, len(second.running))
     if any(settings.mode(name) == "drain" for name in names) and not is_report:
         from seawall.cli.slurm_draining import decide  # noqa: PLC0415 - where it is switched on
 
-        told += decide(settings, found, node)
+        told += decide(settings, found, node, names)
     for line in told:
         print(plain(line))
     if found.problems:

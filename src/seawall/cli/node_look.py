@@ -4,7 +4,9 @@
 A silence is an answer: of a mount it is the fault itself, of all else it is told as not seen.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
+from errno import EBUSY
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -89,10 +91,18 @@ class NodeLook:
                 for one in judge(answer, self._wanted):
                     yield NodeFinding(check, one)
             elif check.name == _HANG and answer.why in ("no_answer", "failed"):
-                yield NodeFinding(check, NodeFault(f"{question.what}: {answer.detail}"))
+                yield _of_a_mount(check, question.what, answer)
             elif answer.why != "absent" or not question.may_be_absent:
                 words = f"{question.what}: {answer.detail or answer.why}"
                 yield NodeFinding(check, NodeUnseen(words))
+
+
+def _of_a_mount(check: NodeCheck, path: str, silence: Unread) -> NodeFinding:
+    """An error is a fault of the mount; a job that keeps it busy may be why it does not answer."""
+    is_busy = silence.detail == os.strerror(EBUSY)
+    words = "an earlier look has not come back" if is_busy else silence.detail
+    is_error = silence.why == "failed" and not is_busy
+    return NodeFinding(check._replace(jobs_may=not is_error), NodeFault(f"{path}: {words}"))
 
 
 def _questions(settings: SlurmSettings, names: frozenset[str]) -> Iterator[_Question]:

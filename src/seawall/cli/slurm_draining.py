@@ -3,6 +3,7 @@
 
 import os
 import time
+from collections.abc import Collection
 from typing import Final
 
 from seawall.accounts.slurm_health import SlurmHealth
@@ -16,11 +17,14 @@ from seawall.proc.file_lock import try_lock
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
-def decide(settings: SlurmSettings, found: SlurmHealth, node: str) -> list[str]:
+def decide(
+    settings: SlurmSettings, found: SlurmHealth, node: str, names: Collection[str]
+) -> list[str]:  # fmt: skip
     """Drain, lift or leave alone, in words.
 
     ``node``: SLURMD_NODENAME, which slurmd gives its programs; whoever calls the check by hand has
-    none, and drains nothing.
+    none, and drains nothing.  ``names``: the checks that were made; a drain is lifted only
+    after all for which one can be made.
     """
     if not node:
         return [] if not found.problems else ["not drained: this is not slurmd's call"]
@@ -31,7 +35,7 @@ def decide(settings: SlurmSettings, found: SlurmHealth, node: str) -> list[str]:
     lock, trouble = _lock(path)
     if lock is None and not trouble:
         return ["not drained: another check of this node is at work"]
-    record = load(path)
+    record, before = load(path), load(path)
     causes = [
         DrainCause(
             key=problem.key, words=f"{problem.kind}: {problem.words}",
@@ -40,6 +44,7 @@ def decide(settings: SlurmSettings, found: SlurmHealth, node: str) -> list[str]:
         for problem in found.problems if settings.mode(problem.kind) == "drain"
     ]  # fmt: skip
     is_blind = any(settings.mode(kind) == "drain" for kind, _ in found.unseen)
+    is_blind |= any(mode == "drain" and kind not in names for kind, mode in settings.modes.items())
 
     def keep(changed: DrainRecord) -> None:
         save(path, changed)
@@ -54,7 +59,8 @@ def decide(settings: SlurmSettings, found: SlurmHealth, node: str) -> list[str]:
     )
     words = decision.run(causes, is_well=not causes and not is_blind, now=time.time())
     try:
-        save(path, record)
+        if record != before:
+            save(path, record)
     except OSError as error:
         words.append(f"{path}: {error.strerror}: what was drained is not lifted from here")
     if lock is not None:

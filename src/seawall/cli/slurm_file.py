@@ -22,6 +22,7 @@
 The file is the same on all nodes.
 """
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -77,12 +78,22 @@ def load(path: str | None, node: str, checks: Sequence[str]) -> SlurmSettings:
     """For that node; the defaults where no file was named and none is there; UsageProblem."""
     try:
         with open(path or PATH, "rb") as file:
+            _check_hands(os.fstat(file.fileno()), path or PATH)
             text = file.read(_BYTES_MOST)
     except OSError as error:
         if path is None and isinstance(error, FileNotFoundError):
             return SlurmSettings()
         raise UsageProblem(f"{path or PATH}: {error.strerror}") from error
     return parse(text, path or PATH, node, checks)
+
+
+def _check_hands(about: os.stat_result, path: str) -> None:
+    """It names programs that root runs."""
+    if about.st_uid not in {0, os.geteuid()} or about.st_mode & 0o022:
+        raise UsageProblem(
+            f"{path}: others may write this file, and it can drain nodes and run programs;"
+            f" mend with: chown root {path} && chmod go-w {path}"
+        )
 
 
 def parse(text: bytes, path: str, node: str, checks: Sequence[str]) -> SlurmSettings:

@@ -38,7 +38,30 @@ def look(root: str = "/", *, shm_least_bytes: int = 0, node: str = "") -> SlurmN
     uids = None
     if any(size >= shm_least_bytes for size in shm.values()):
         uids = _uids(root, unseen)
-    return SlurmNodeLook(jobs=jobs, shm_bytes=shm, uids=uids, unseen=tuple(unseen))
+    has_stray = not any(job.has_stepd for job in jobs) and _has_stray_stepd(root, node)
+    return SlurmNodeLook(
+        jobs=jobs, shm_bytes=shm, uids=uids, has_stray_stepd=has_stray, unseen=tuple(unseen)
+    )
+
+
+def _has_stray_stepd(root: str, node: str) -> bool:
+    """Without a cgroup of its own for memory a job is seen by its slurmstepd alone."""
+    for pid in _pids(root)[:_PIDS_MOST]:
+        if _read(os.path.join(root, f"proc/{pid}/comm"), 64).strip() != _STEPD:
+            continue
+        if _name_and_uid(root, pid)[1] != 0:
+            continue
+        paths = _read(os.path.join(root, f"proc/{pid}/cgroup"), 4096).decode("utf-8", "replace")
+        if not node or {_node_of(line) for line in paths.split("\n")} <= {"", node}:
+            return True
+    return False
+
+
+def _pids(root: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(os.path.join(root, "proc")) if name.isdecimal()]
+    except OSError:
+        return []
 
 
 def _jobs(root: str, node: str, unseen: list[SlurmUnseen]) -> Iterator[JobProcesses]:
@@ -165,10 +188,7 @@ def _shm(root: str, unseen: list[SlurmUnseen]) -> dict[int, int]:
 
 def _uids(root: str, unseen: list[SlurmUnseen]) -> frozenset[int]:
     found = set()
-    try:
-        pids = [name for name in os.listdir(os.path.join(root, "proc")) if name.isdecimal()]
-    except OSError:
-        pids = []
+    pids = _pids(root)
     if len(pids) > _PIDS_MOST:
         words = f"more than {_PIDS_MOST} processes: not all were asked whose they are"
         unseen.append(SlurmUnseen("shm", words))

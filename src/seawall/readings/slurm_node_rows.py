@@ -16,7 +16,7 @@ FIELDS: Final = (
 )  # fmt: skip
 _ENDS_FIELD: Final = "\x1f"
 COMMAND: Final = (
-    "sinfo", "--all", "--noheader", "--Node",
+    "sinfo", "--local", "--all", "--noheader", "--Node",
     "--Format=" + ",".join(f"{name}:0{_ENDS_FIELD}" for name in FIELDS),
 )  # fmt: skip
 """To be called with SLURM_TIME_FORMAT=%s; its size is some 100 bytes a node."""
