@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster test-slurm slurm-campaign manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign actor-campaign guard-nodes guard-pairs last-gasp rescue-campaign chain marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster test-slurm slurm-churn slurm-campaign manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign actor-campaign guard-nodes guard-pairs last-gasp rescue-campaign chain marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -77,9 +77,9 @@ test-slurm: $(VENV)/dev.ready
 	tests/second_run slurm $(BIN)/python -m system -rs tests/slurm
 
 # Two thousand jobs come and go within an hour while every node checks itself and may drain.
-slurm-campaign: $(VENV)/dev.ready
+slurm-churn: $(VENV)/dev.ready
 	tests/install_system_packages
-	$(BIN)/python -m tests.slurm.drain_churn --ends 2000 --rate 0.6 --seconds 3600 --journal slurm-campaign.jsonl
+	$(BIN)/python -m tests.slurm.drain_churn --ends 2000 --rate 0.6 --seconds 3600 --journal slurm-churn.jsonl
 
 # packaging/kubernetes/cluster, from the chart; needs Go once, for helm.
 manifests: $(VENV)/dev.ready

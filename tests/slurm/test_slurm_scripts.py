@@ -59,7 +59,7 @@ def scripted(programs: Path) -> Iterator[SlurmRoom]:
     lines = (
         f"Prolog={programs}/prolog\nEpilog={programs}/epilog\nTaskProlog={programs}/task-prolog\n"
     )
-    with SlurmRoom(health=programs / "health", more=lines) as room:
+    with SlurmRoom(health=programs / "health", settings=lines) as room:
         yield room
 
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from seawall.accounts import drain_queue
 from seawall.accounts.drain_queue import SETTLE_TIMES, TICKET_TIMES, DrainClaim, DrainLimits
 from seawall.actions.drain_record import DrainRecord, OwnDrain
-from seawall.actions.slurm_commands import SlurmSilent
+from seawall.actions.slurmctld_commands import SlurmSilent
 from seawall.readings.slurm_node_rows import SlurmNodeRow
 
 STEADY_SECONDS: Final = 25.0

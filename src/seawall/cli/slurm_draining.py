@@ -8,8 +8,8 @@ from typing import Final
 
 from seawall.accounts.slurm_health import SlurmHealth
 from seawall.actions.drain_record import DrainRecord, load, path_of, save
-from seawall.actions.slurm_commands import SlurmCommands
 from seawall.actions.slurm_drain import DrainCause, DrainDecision
+from seawall.actions.slurmctld_commands import SlurmctldCommands
 from seawall.cli.node_look import UNTIL_BOOT
 from seawall.cli.slurm_file import SlurmSettings
 from seawall.proc.file_lock import try_lock
@@ -50,7 +50,7 @@ def decide(
         save(path, changed)
 
     decision = DrainDecision(
-        SlurmCommands(settings.folders, settings.seconds, settings.conf),
+        SlurmctldCommands(settings.folders, settings.seconds, settings.conf),
         record,
         node,
         settings.limits,

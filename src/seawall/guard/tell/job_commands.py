@@ -54,7 +54,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     output, where ``wants_stderr`` asks for it.
     """
     job, words = str(request.get("job", "")), str(request.get("words", ""))
-    commands = SlurmCommands(str(request.get("commands", "")), str(request.get("conf", "")))
+    commands = JobCommands(str(request.get("commands", "")), str(request.get("conf", "")))
     done: list[str] = []
     problems: list[str] = []
     stderr = ""
@@ -76,7 +76,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     return {"done": ", ".join(done), "problem": problem, "stderr": stderr}
 
 
-class SlurmCommands:
+class JobCommands:
     """squeue, scontrol and scancel of this node."""
 
     def __init__(self, folder: str, conf: str) -> None:

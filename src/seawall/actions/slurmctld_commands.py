@@ -26,7 +26,7 @@ class SlurmSilent(Exception):
     """slurmctld gave no answer that can be used; the text says why."""
 
 
-class SlurmCommands:
+class SlurmctldCommands:
     """What is asked of slurmctld and told to it; ``folders``: where its commands are."""
 
     def __init__(
