@@ -237,6 +237,12 @@ TASK_STACK = b"""[<0>] folio_wait_bit_common+0x110/0x310
 SAMPLES: dict[str, list[Sample]] = {
     "slurm_jobs.parse_users": [Sample(b"root:x:0\nalice:x:1000\n", skips_unknown_lines=True)],
     "slurm_jobs.parse_job_environment": [Sample(b"SLURM_JOB_ID=7\0SLURM_JOB_UID=1000\0")],
+    "slurm_node_rows.parse": [
+        Sample(
+            b"n1\x1fh1\x1fidle+drain\x1f1795977429\x1f(null)\x1f(null)\x1fseawall: gpu: x\x1f\n"
+            b"n2\x1fh2\x1fidle\x1fUnknown\x1f(null)\x1f(null)\x1fnone\x1f\n"
+        )
+    ],
     "sockstat.parse": [table(SOCKSTAT, 1)],
     "dma_bufs.parse_bufinfo": [table(BUFINFO, 3)],
     "dma_bufs.parse_fdinfo": [Sample(DMABUF_FDINFO, skips_unknown_lines=True)],
