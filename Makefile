@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Else each worker compiles all tests in each run: 20 s of processor.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster test-slurm manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign actor-campaign guard-nodes guard-pairs last-gasp rescue-campaign chain marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
+.PHONY: why test thorough test-fresh test-oldest test-system plane test-cluster test-slurm slurm-campaign manifests cluster-scale cluster-soak cluster-scenarios cluster-campaign actor-campaign guard-nodes guard-pairs last-gasp rescue-campaign chain marks campaign power-cuts faults fuzz check bench bench-guards lock docs pictures dist clean
 
 # Seawall itself needs nothing but Python: the environment is a link to the sources.
 $(VENV)/seawall.ready:
@@ -75,6 +75,12 @@ test-cluster: plane
 test-slurm: $(VENV)/dev.ready
 	tests/install_system_packages
 	tests/second_run slurm $(BIN)/python -m system -rs tests/slurm
+
+# An array of 200 tasks that kills nodes among other users' jobs, RUNS times in one real Slurm, about
+# two minutes each.
+slurm-campaign: $(VENV)/dev.ready
+	tests/install_system_packages
+	$(BIN)/python -m tests.slurm.judge_campaign $(or $(RUNS),20) slurm-judge.jsonl || [ $$? = 75 ]
 
 # packaging/kubernetes/cluster, from the chart; needs Go once, for helm.
 manifests: $(VENV)/dev.ready
