@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from seawall.cluster.slurm.hold_plan import HoldStep
 from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
+from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands, SlurmSilence
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
 
@@ -61,8 +61,9 @@ class JobLevers:
                 self._commands.text("scontrol", "requeuehold", step.target)
             else:
                 self._hold(name, step, rows)
+        except SlurmSilence as problem:
+            ended = replace(begun, words=str(problem))  # the next look says what became of it
         except SlurmCommandProblem as problem:
-            # It may have been done all the same: the next look says.
             ended = replace(begun, result="refused", words=str(problem))
         else:
             ended = replace(begun, result="done")
@@ -91,6 +92,8 @@ class JobLevers:
         if not rows:
             return replace(hold, result="gone", words="it ended")
         held = [row for row in rows if row.priority == 0]
+        if not held and hold.lever == "requeuehold":
+            return replace(hold, result="undone", words="")  # with its hold
         if not held:
             return replace(hold, result="changed", words="somebody released it since")
         is_requeued = any(

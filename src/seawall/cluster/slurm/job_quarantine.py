@@ -81,8 +81,9 @@ class JobQuarantine:
         return replace(self, holds=(*rest, hold)[-HOLDS_MOST:])
 
     def open_holds(self) -> tuple[JobHold, ...]:
-        """That are to be undone, the newest first."""
-        return tuple(one for one in reversed(self.holds) if one.result in OPEN_RESULTS)
+        """That are to be undone, holds first: with them goes what was ended."""
+        found = [one for one in reversed(self.holds) if one.result in OPEN_RESULTS]
+        return tuple(sorted(found, key=lambda one: one.lever != "hold"))
 
     def document(self) -> dict[str, Any]:
         """The same as JSON has it."""

@@ -257,7 +257,7 @@ def _tasks(words: str) -> str:
     return words
 
 
-_TASKS: Final = re.compile(r"[0-9,:-]{1,65536}(?:%[0-9]{1,9})?\Z", re.ASCII)
+_TASKS: Final = re.compile(r"[0-9,:-]+(?:%[0-9]{1,9})?\Z", re.ASCII)
 
 
 def accounted_jobs(text: str, marks: RowMarks) -> tuple[AccountedJob, ...]:

@@ -21,7 +21,7 @@ from seawall.replaced_file import replace_there
 
 FOLDER: Final = "/var/lib/seawall/slurm"
 _FORMAT: Final = 1
-_BYTES_MOST: Final = 64 << 20
+_BYTES_MOST: Final = 256 << 20
 _MODE: Final = 0o600
 
 
