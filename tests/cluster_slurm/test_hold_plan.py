@@ -14,7 +14,7 @@ from seawall.cluster.slurm.hold_plan import (
     planned_quarantines,
 )
 from seawall.cluster.slurm.job_keys import job_keys, script_digest
-from seawall.cluster.slurm.job_levers import commented_hold, rows_of
+from seawall.cluster.slurm.job_levers import commented_hold, is_set_by_hand, rows_of
 from seawall.cluster.slurm.job_quarantine import (
     EXPIRED,
     HoldResult,
@@ -221,6 +221,21 @@ def test_what_became_of_a_hold_is_seen_at_the_next_look(
     assert hold.result == after
     (hold,) = checked_holds(one, rows(job(7, state="COMPLETED", nodes=()))).holds
     assert hold.result == "gone"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_so"),
+    [
+        ("500|0|0|0|0|0|0|0|", True),
+        ("500|0|0|0|500|0|0|0|", False),
+        ("500|0|0|0|0|0|0|0|cpu=500.00", False),
+        ("499|0|0|0|0|0|0|0|", False),
+        ("500|0.0000|0.00|0|0|0|0|0|", True),
+        ("", False),
+    ],
+)
+def test_a_priority_that_no_factor_explains_was_set_by_hand(line: str, *, is_so: bool) -> None:
+    assert is_set_by_hand(line, 500) is is_so
 
 
 def test_rows_of_an_array_or_of_one_task() -> None:

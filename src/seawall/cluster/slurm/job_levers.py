@@ -23,6 +23,8 @@ _COMMENT: Final = re.compile(
     r"seawall: held as (\S{1,64}), priority before ([0-9]{1,10})(?:;|\Z)", re.ASCII
 )
 _BASIC: Final = "priority/basic"
+_FACTORS: Final = "%Y|%A|%B|%F|%J|%P|%Q|%S|%T"
+"""Of sprio: the priority, and the factors of which it is made."""
 
 
 class CommentedHold(NamedTuple):
@@ -45,11 +47,14 @@ class JobLevers:
         self, commands: SlurmCommands, folder: SlurmStateFolder, priority_type: str
     ) -> None:
         self._commands, self._folder = commands, folder
-        self._is_basic = priority_type == _BASIC
+        self.is_basic = priority_type == _BASIC
 
     def hold(self, name: str, step: HoldStep, rows: list[SlurmJobRow]) -> JobHold | None:
         """Begin, do, say.  None: a person has released the quarantine since it was planned."""
-        begun = JobHold(step.target, step.lever, time.time(), step.priority_before, "begun")
+        begun = JobHold(
+            step.target, step.lever, time.time(), step.priority_before, "begun",
+            restores=self._restores(step),
+        )  # fmt: skip
         with self._folder.change() as state:
             one = state.quarantines.get(name)
             if one is None or one.state != "Active":
@@ -111,11 +116,28 @@ class JobLevers:
         return replace(hold, result="undone", words="")
 
     def _restore(self, hold: JobHold, rows: list[SlurmJobRow]) -> None:
-        if self._is_basic and hold.priority_before > 0:  # else it queues behind everybody
+        if hold.restores and hold.priority_before > 0:
             words = (f"JobId={hold.target}", f"Priority={hold.priority_before}")
             self._commands.text("scontrol", "update", *words)
         if any(commented_hold(row) for row in rows):
             self._comment(hold.target, "")
+
+    def _restores(self, step: HoldStep) -> bool:
+        """With priority/basic it would queue behind everybody; with priority/multifactor what an
+        administrator has set would be gone, and what Slurm reckons must not be set for good.
+        """
+        if self.is_basic:
+            return True
+        if step.lever != "hold" or not _TARGET.match(step.target):
+            return False
+        try:
+            text = self._commands.text(
+                "sprio", "--noheader", f"--jobs={step.target.partition('_')[0]}",
+                f"--format={_FACTORS}",
+            )  # fmt: skip
+        except SlurmCommandProblem:
+            return False  # it reckons none, or none that waits
+        return is_set_by_hand(text, step.priority_before)
 
     def _note(self, name: str, hold: JobHold) -> None:
         with self._folder.change() as state:
@@ -126,6 +148,15 @@ class JobLevers:
         """A target comes from a file, too."""
         if not _TARGET.match(target):
             raise SlurmCommandProblem(f"no number of a job: {target[:80]!r}")
+
+
+def is_set_by_hand(factors: str, priority: int) -> bool:
+    """Whether sprio tells of a job of that priority, which no factor explains."""
+    for line in factors.splitlines():
+        whole, *parts = (word.strip() for word in line.split("|"))
+        if whole == str(priority) and priority > 1 and not any(part.strip("0.") for part in parts):
+            return True
+    return False
 
 
 def rows_of(target: str, jobs: Mapping[int, SlurmJobRow]) -> list[SlurmJobRow]:

@@ -38,6 +38,8 @@ class JobHold:
     result: HoldResult
     words: str = ""
     """Why it was refused or left."""
+    restores: bool = False
+    """The priority before is put back: Slurm would not reckon it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
 }  # fmt: skip
 _HOLD: Final[Mapping[str, type | tuple[type, ...]]] = {
     "target": str, "lever": str, "at_seconds": (int, float), "priority_before": int,
-    "result": str, "words": str,
+    "result": str, "words": str, "restores": bool,
 }  # fmt: skip
 _WORDS: Final = {
     "state": get_args(JobQuarantineState), "lever": get_args(HoldLever),
