@@ -97,6 +97,15 @@ def test_a_controller_that_begins_anew_remembers_who_was_silent() -> None:
     assert events[-1].turn is NodeTurn.UNSEEN
 
 
+def test_looks_are_quick_while_a_silent_node_is_not_given_up() -> None:
+    nodes = SilentNodes()
+    seen = []
+    for state in ("MIXED", "MIXED+NOT_RESPONDING", DOWN):
+        nodes.see({"n1": node("n1", state)}, 0.0)
+        seen.append(nodes.awaits_end)
+    assert seen == [False, True, False]
+
+
 def test_what_is_no_memory_is_not_believed() -> None:
     nodes = SilentNodes()
     nodes.recall([1, 2], 1.0)

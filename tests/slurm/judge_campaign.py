@@ -3,6 +3,7 @@ other users' jobs.  ``python -m tests.slurm.judge_campaign RUNS JOURNAL``; a lin
 """
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,7 +18,6 @@ from tests.slurm.judged_room import (
     judge_of,
     judged_room,
     rows,
-    running,
     start_innocents,
 )
 from tests.slurm.slurm_room import SlurmRoom, missing
@@ -79,7 +79,8 @@ def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) 
         left = rows(room, KILLER)
         room.command("scancel", f"--user={KILLER}")
         killer.reboot(whole=True)
-    room.wait(lambda: set(innocents) <= set(running(room)), "innocents that run again", 180)
+    room.command("scancel", *map(str, innocents))
+    room.wait(lambda: set(room.states().values()) == {"idle"}, "idle nodes", 180)
     quick = killed and len(killed) <= NODES_MOST
     return {
         "log": [] if quick else judge.log().splitlines()[-30:], "left": left[:4],
@@ -88,8 +89,16 @@ def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) 
         "others": len(before), "others_touched": touched(before, after),
         "quarantines": sorted(states.values()), "undo_status": undone.returncode,
         "released": bool(left) and all(priority > 0 for *_, priority in left),
-        "ended_with": status, "nodes": NODES,
+        "ended_with": status, "nodes": NODES, "commit": commit(),
     }  # fmt: skip
+
+
+def commit() -> str:
+    """Of the sources; with a plus where they differ from it."""
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
 
 
 def main(runs: int, journal: Path) -> int:
@@ -98,8 +107,8 @@ def main(runs: int, journal: Path) -> int:
         return 75
     bad = 0
     with judged_room() as room:
-        innocents = start_innocents(room, NODES)
         for number in range(runs):
+            innocents = start_innocents(room, NODES)
             with judge_of(room) as judge:
                 row = play(room, judge, innocents, number)
             is_good = (

@@ -86,6 +86,11 @@ class SilentNodes:
         """Nodes that do not answer, given up or not."""
         return frozenset(self._silences)
 
+    @property
+    def awaits_end(self) -> bool:
+        """A node is silent, and slurmctld has not given it up."""
+        return any(not one.is_over and not one.plan for one in self._silences.values())
+
     def document(self) -> dict[str, Any]:
         """What must outlive this process."""
         return {

@@ -36,6 +36,9 @@ from seawall.views.terminal import plain
 
 LOG: Final = logging.getLogger("seawall.slurm")
 POLL_SECONDS: Final = 30.0
+QUICK_SECONDS: Final = 5.0
+"""Between two looks while a node is silent: once slurmctld gives it up, the next task of an array
+starts within seconds elsewhere."""
 ACCOUNTED_BEFORE_SECONDS: Final = 120.0
 GAP_SECONDS: Final = 900.0
 """A time in which nobody watched is no time without deaths."""
@@ -69,7 +72,8 @@ class SlurmObserver:
         while not self._stopped.is_set():
             began = time.monotonic()
             self.turn()
-            self._stopped.wait(max(self._poll - (time.monotonic() - began), 0.2))
+            pause = min(self._poll, QUICK_SECONDS) if self._lives.awaits_end else self._poll
+            self._stopped.wait(max(pause - (time.monotonic() - began), 0.2))
 
     def turn(self) -> None:
         """One look, and what follows from it."""
