@@ -57,6 +57,12 @@ def test_a_node_that_backfill_has_plans_for_may_die() -> None:
     assert turns("IDLE+PLANNED", DOWN) == [NodeTurn.SILENT, NodeTurn.DEATH]
 
 
+def test_a_node_that_a_new_slurmctld_never_heard_of_accuses_nobody() -> None:
+    """A site whose power comes back: slurmctld is up before its nodes."""
+    seen = turns("MIXED", "UNKNOWN", "UNKNOWN+NOT_RESPONDING", DOWN)
+    assert seen == [NodeTurn.SILENT, NodeTurn.PLANNED]
+
+
 def test_a_node_that_was_gone_before_anybody_watched_accuses_nobody() -> None:
     assert turns(DOWN, DOWN) == [NodeTurn.SILENT, NodeTurn.UNSEEN]
 

@@ -139,6 +139,9 @@ def test_what_is_meant_and_what_is_an_outage_accuse_nobody(judged: SlurmRoom) ->
         judged.command(
             "scontrol", "update", f"NodeName={stopped[0]}", "State=DRAIN", "Reason=new disk"
         )
+        # With ReturnToService=2 a node with jobs would be IDLE again within a second of its DOWN.
+        judged.command("scancel", f"--nodelist={stopped[1]}", "--state=RUNNING")
+        time.sleep(4.0)
         judged.command("scontrol", "update", f"NodeName={stopped[1]}", "State=DOWN", "Reason=fan")
         time.sleep(3.0)
         for node in stopped:

@@ -149,6 +149,8 @@ class SilentNodes:
                 return ", ".join(sorted(one.flags - {"NOT_RESPONDING"})) or one.state
         if before is not None and before.is_down:
             return f"DOWN before: {before.reason}"
+        if "UNKNOWN" in (row.state, before.state if before is not None else ""):
+            return "slurmctld began anew, and has not heard of it since"
         return ""
 
     def _see_return(self, row: SlurmNodeRow, silence: _Silence, now: float) -> list[NodeTurnEvent]:
