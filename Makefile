@@ -81,6 +81,12 @@ slurm-churn: $(VENV)/dev.ready
 	tests/install_system_packages
 	$(BIN)/python -m tests.slurm.drain_churn --ends 2000 --rate 0.6 --seconds 3600 --journal slurm-churn.jsonl
 
+# An array of 200 tasks that kills nodes among other users' jobs, RUNS times in one real Slurm, about
+# two minutes each.
+slurm-campaign: $(VENV)/dev.ready
+	tests/install_system_packages
+	$(BIN)/python -m tests.slurm.judge_campaign $(or $(RUNS),20) slurm-judge.jsonl || [ $$? = 75 ]
+
 # packaging/kubernetes/cluster, from the chart; needs Go once, for helm.
 manifests: $(VENV)/dev.ready
 	$(BIN)/python -m tests.cluster.rendered_manifests

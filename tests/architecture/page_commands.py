@@ -122,6 +122,12 @@ ELSEWHERE = (
         "tests/slurm/test_health_check.py",
     ),
     Elsewhere(
+        r"seawall cluster (controller|suspects|(approve|release) NAME|undo --all) --slurm.*"
+        r"|sacctmgr .*|useradd --system .*|install -d -o seawall .*",
+        "wants a real slurmctld",
+        "tests/slurm/test_slurm_judge.py",
+    ),
+    Elsewhere(
         r"scp seawall\.pyz node: && .*",
         "wants the file that is released",
         "tests/release/test_pyz.py",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from seawall.cluster.slurm.slurm_rows import JOB_FIELDS, RowMarks, SlurmJobRow, SlurmNodeRow
+from seawall.cluster.slurm.slurm_rows import JOB_FIELDS, RowMarks, SlurmctldNodeRow, SlurmJobRow
 
 MARKS = RowMarks.of("0123456789ab")
 BOOT = "2026-11-29T07:02:50"
@@ -21,9 +21,9 @@ def node_line(name: str, state: str, boot: str = BOOT, reason: str = "") -> str:
     return NODE.format(name=name, state=state, boot=boot, reason=reason)
 
 
-def node(name: str, state: str = "IDLE", boot: str = BOOT, reason: str = "") -> SlurmNodeRow:
+def node(name: str, state: str = "IDLE", boot: str = BOOT, reason: str = "") -> SlurmctldNodeRow:
     word, *flags = state.split("+")
-    return SlurmNodeRow(name, word, frozenset(flags), "main", "6.1.0", boot, reason)
+    return SlurmctldNodeRow(name, word, frozenset(flags), "main", "6.1.0", boot, reason)
 
 
 def job_line(**more: str) -> str:

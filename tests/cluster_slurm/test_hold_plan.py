@@ -14,10 +14,17 @@ from seawall.cluster.slurm.hold_plan import (
     planned_quarantines,
 )
 from seawall.cluster.slurm.job_keys import job_keys, script_digest
-from seawall.cluster.slurm.job_levers import commented_hold, rows_of
-from seawall.cluster.slurm.job_quarantine import EXPIRED, JobHold, JobQuarantine, job_quarantine
+from seawall.cluster.slurm.job_levers import commented_hold, is_set_by_hand, rows_of
+from seawall.cluster.slurm.job_quarantine import (
+    EXPIRED,
+    HoldResult,
+    JobHold,
+    JobQuarantine,
+    job_quarantine,
+)
 from seawall.cluster.slurm.slurm_death import SlurmDeath, slurm_death
 from seawall.cluster.slurm.slurm_ledger import SlurmLedger
+from seawall.cluster.slurm.slurm_observer import checked_holds
 from seawall.cluster.slurm.slurm_policy import HoldBrakes, SlurmPolicy
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 
@@ -200,6 +207,35 @@ def test_a_comment_of_ours_is_told_from_a_users() -> None:
     assert found
     assert found.priority_before == 90
     assert commented_hold(job(7, name="seawall: held as a-1, priority before 90")) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "priority", "after"),
+    [("begun", 0, "done"), ("begun", 9, "refused"), ("done", 9, "changed"), ("done", 0, "done")],
+)
+def test_what_became_of_a_hold_is_seen_at_the_next_look(
+    before: HoldResult, priority: int, after: str
+) -> None:
+    one = active().with_hold(JobHold("7", "hold", 1.0, 90, before))
+    (hold,) = checked_holds(one, rows(job(7, priority=priority))).holds
+    assert hold.result == after
+    (hold,) = checked_holds(one, rows(job(7, state="COMPLETED", nodes=()))).holds
+    assert hold.result == "gone"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_so"),
+    [
+        ("500|0|0|0|0|0|0|0|", True),
+        ("500|0|0|0|500|0|0|0|", False),
+        ("500|0|0|0|0|0|0|0|cpu=500.00", False),
+        ("499|0|0|0|0|0|0|0|", False),
+        ("500|0.0000|0.00|0|0|0|0|0|", True),
+        ("", False),
+    ],
+)
+def test_a_priority_that_no_factor_explains_was_set_by_hand(line: str, *, is_so: bool) -> None:
+    assert is_set_by_hand(line, 500) is is_so
 
 
 def test_rows_of_an_array_or_of_one_task() -> None:

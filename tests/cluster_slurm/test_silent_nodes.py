@@ -57,6 +57,12 @@ def test_a_node_that_backfill_has_plans_for_may_die() -> None:
     assert turns("IDLE+PLANNED", DOWN) == [NodeTurn.SILENT, NodeTurn.DEATH]
 
 
+def test_a_node_that_a_new_slurmctld_never_heard_of_accuses_nobody() -> None:
+    """A site whose power comes back: slurmctld is up before its nodes."""
+    seen = turns("MIXED", "UNKNOWN", "UNKNOWN+NOT_RESPONDING", DOWN)
+    assert seen == [NodeTurn.SILENT, NodeTurn.PLANNED]
+
+
 def test_a_node_that_was_gone_before_anybody_watched_accuses_nobody() -> None:
     assert turns(DOWN, DOWN) == [NodeTurn.SILENT, NodeTurn.UNSEEN]
 
@@ -95,6 +101,15 @@ def test_a_controller_that_begins_anew_remembers_who_was_silent() -> None:
     late.recall({}, 4000.0)
     events = late.see({"n2": node("n2", DOWN)}, 4000.0)
     assert events[-1].turn is NodeTurn.UNSEEN
+
+
+def test_looks_are_quick_while_a_silent_node_is_not_given_up() -> None:
+    nodes = SilentNodes()
+    seen = []
+    for state in ("MIXED", "MIXED+NOT_RESPONDING", DOWN):
+        nodes.see({"n1": node("n1", state)}, 0.0)
+        seen.append(nodes.awaits_end)
+    assert seen == [False, True, False]
 
 
 def test_what_is_no_memory_is_not_believed() -> None:

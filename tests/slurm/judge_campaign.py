@@ -3,6 +3,7 @@ other users' jobs.  ``python -m tests.slurm.judge_campaign RUNS JOURNAL``; a lin
 """
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,12 +18,12 @@ from tests.slurm.judged_room import (
     judge_of,
     judged_room,
     rows,
-    running,
     start_innocents,
 )
 from tests.slurm.slurm_room import SlurmRoom, missing
 
 NODES_MOST = 3
+ALIVE = ("RUNNING", "PENDING", "COMPLETING", "CONFIGURING", "REQUEUED", "NODE_FAIL")
 RUN_SECONDS = 420
 NAMES = (
     "train-20261128", "x AdminComment=seawall: held as x, priority before 1; JobState=DONE",
@@ -30,8 +31,8 @@ NAMES = (
 )  # fmt: skip
 
 
-def other_jobs(room: SlurmRoom, numbers: list[int]) -> dict[int, tuple[str, str, bool]]:
-    """Priority, AdminComment and whether it is there, of each."""
+def other_jobs(room: SlurmRoom, numbers: list[int]) -> dict[int, tuple[str, str, str]]:
+    """Priority, AdminComment and state of each that is there."""
     told = room.command(
         "squeue", "--noheader", "--all", "--states=all",
         "--Format=JobID:0~,PriorityLong:0~,admin_comment:0~,State:0",
@@ -40,19 +41,22 @@ def other_jobs(room: SlurmRoom, numbers: list[int]) -> dict[int, tuple[str, str,
     for line in told.splitlines():
         fields = line.split("~")
         if len(fields) == 4 and fields[0].isdigit() and int(fields[0]) in numbers:
-            found[int(fields[0])] = (fields[1], fields[2], fields[3] in ("RUNNING", "PENDING"))
+            found[int(fields[0])] = (fields[1], fields[2], fields[3])
     return found
 
 
 def touched(
-    before: dict[int, tuple[str, str, bool]], after: dict[int, tuple[str, str, bool]]
-) -> int:
-    """Jobs that were held, commented on or ended; a node's death alone requeues them."""
-    return sum(
-        number not in after or not after[number][2] or after[number][0] == "0"
-        or after[number][1] != before[number][1]
-        for number in before
-    )  # fmt: skip
+    before: dict[int, tuple[str, str, str]], after: dict[int, tuple[str, str, str]]
+) -> dict[int, tuple[str, str, str]]:
+    """Jobs that were held, commented on or ended; a node's death alone requeues them, and then they
+    are COMPLETING for a while.
+    """
+    found = {}
+    for number, (_, comment, _) in before.items():
+        now = after.get(number, ("", "", "GONE"))
+        if now[0] == "0" or now[1] != comment or now[2] not in ALIVE:
+            found[number] = now
+    return found
 
 
 def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) -> dict[str, Any]:
@@ -79,17 +83,27 @@ def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) 
         left = rows(room, KILLER)
         room.command("scancel", f"--user={KILLER}")
         killer.reboot(whole=True)
-    room.wait(lambda: set(innocents) <= set(running(room)), "innocents that run again", 180)
+    room.command("scancel", *map(str, innocents))
+    room.wait(lambda: set(room.states().values()) == {"idle"}, "idle nodes", 180)
+    hit = touched(before, after)
     quick = killed and len(killed) <= NODES_MOST
     return {
-        "log": [] if quick else judge.log().splitlines()[-30:], "left": left[:4],
+        "log": [] if quick and not hit else judge.log().splitlines()[-30:], "left": left[:4],
         "run": number, "array": array, "name": NAMES[number % len(NAMES)], "held": held,
         "nodes_killed": len(killed), "deaths_seen": deaths, "seconds": seconds,
-        "others": len(before), "others_touched": touched(before, after),
+        "others": len(before), "others_touched": len(hit), "touched": hit,
         "quarantines": sorted(states.values()), "undo_status": undone.returncode,
         "released": bool(left) and all(priority > 0 for *_, priority in left),
-        "ended_with": status, "nodes": NODES,
+        "ended_with": status, "nodes": NODES, "commit": commit(),
     }  # fmt: skip
+
+
+def commit() -> str:
+    """Of the sources; with a plus where they differ from it."""
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
 
 
 def main(runs: int, journal: Path) -> int:
@@ -98,8 +112,8 @@ def main(runs: int, journal: Path) -> int:
         return 75
     bad = 0
     with judged_room() as room:
-        innocents = start_innocents(room, NODES)
         for number in range(runs):
+            innocents = start_innocents(room, NODES)
             with judge_of(room) as judge:
                 row = play(room, judge, innocents, number)
             is_good = (

@@ -168,7 +168,9 @@ class SlurmRoom:
 
     def kill_node(self, node: str) -> None:
         """As if it lost its power: slurmd and all that its jobs had."""
-        self.parts.pop(node).kill()
+        slurmd = self.parts.pop(node)
+        slurmd.kill()
+        slurmd.wait()
         self._end_jobs(node)
 
     def stop(self) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 SLURM_VERBS: Final = ("suspects", "approve", "release", "undo", "controller")
 """Of ``seawall cluster``: those that know Slurm."""
-_FOLDER: Final = "/var/lib/seawall/slurm"
-_POLICY: Final = "/etc/seawall/slurm.toml"
+_FOLDER: Final = "/var/lib/seawall/slurm-controller"
+_POLICY: Final = "/etc/seawall/slurm-controller.toml"
 _POLICY_MOST: Final = 1 << 20
 
 

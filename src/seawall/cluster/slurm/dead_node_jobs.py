@@ -15,8 +15,8 @@ from seawall.cluster.slurm.slurm_death import JOBS_MOST, LOADS_MOST, DeathJob
 from seawall.cluster.slurm.slurm_rows import (
     NODE_FAIL,
     AccountedJob,
+    SlurmctldNodeRow,
     SlurmJobRow,
-    SlurmNodeRow,
 )
 
 _NAME_MOST: Final = 128
@@ -31,7 +31,7 @@ class DeadNodeJobs:
         self._by_node: dict[str, dict[str, SlurmJobRow]] = {}
 
     def see(
-        self, nodes: Mapping[str, SlurmNodeRow], jobs: Mapping[int, SlurmJobRow],
+        self, nodes: Mapping[str, SlurmctldNodeRow], jobs: Mapping[int, SlurmJobRow],
         silent: Iterable[str],
     ) -> None:  # fmt: skip
         """Of a node that answers what it runs now; of a silent one that, too, as long as slurmctld
@@ -131,7 +131,7 @@ def _ended_before(now: SlurmJobRow | None, then: SlurmJobRow, since: float) -> b
     return now.ended_seconds is not None and now.ended_seconds < since
 
 
-def strata_of(nodes: Mapping[str, SlurmNodeRow]) -> dict[str, Stratum]:
+def strata_of(nodes: Mapping[str, SlurmctldNodeRow]) -> dict[str, Stratum]:
     """Of each node: its partitions and its kernel."""
     return {name: Stratum(row.pool, row.kernel) for name, row in nodes.items()}
 

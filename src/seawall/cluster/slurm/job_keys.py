@@ -5,7 +5,6 @@ User and account are slurmctld's word; whoever is accused is so with both, and n
 by what another user writes.
 """
 
-import hashlib
 import re
 from typing import Final
 
@@ -54,4 +53,6 @@ def _short(name: str) -> str:
 
 
 def _digest(text: str) -> str:
+    import hashlib  # noqa: PLC0415 - not whole in the self-contained file
+
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_LETTERS]

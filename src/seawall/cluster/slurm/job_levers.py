@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from seawall.cluster.slurm.hold_plan import HoldStep
 from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
+from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands, SlurmSilence
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
 
@@ -23,6 +23,8 @@ _COMMENT: Final = re.compile(
     r"seawall: held as (\S{1,64}), priority before ([0-9]{1,10})(?:;|\Z)", re.ASCII
 )
 _BASIC: Final = "priority/basic"
+_FACTORS: Final = "%Y|%A|%B|%F|%J|%P|%Q|%S|%T"
+"""Of sprio: the priority, and the factors of which it is made."""
 
 
 class CommentedHold(NamedTuple):
@@ -45,11 +47,14 @@ class JobLevers:
         self, commands: SlurmCommands, folder: SlurmStateFolder, priority_type: str
     ) -> None:
         self._commands, self._folder = commands, folder
-        self._is_basic = priority_type == _BASIC
+        self.is_basic = priority_type == _BASIC
 
     def hold(self, name: str, step: HoldStep, rows: list[SlurmJobRow]) -> JobHold | None:
         """Begin, do, say.  None: a person has released the quarantine since it was planned."""
-        begun = JobHold(step.target, step.lever, time.time(), step.priority_before, "begun")
+        begun = JobHold(
+            step.target, step.lever, time.time(), step.priority_before, "begun",
+            restores=self._restores(step),
+        )  # fmt: skip
         with self._folder.change() as state:
             one = state.quarantines.get(name)
             if one is None or one.state != "Active":
@@ -61,8 +66,9 @@ class JobLevers:
                 self._commands.text("scontrol", "requeuehold", step.target)
             else:
                 self._hold(name, step, rows)
+        except SlurmSilence as problem:
+            ended = replace(begun, words=str(problem))  # the next look says what became of it
         except SlurmCommandProblem as problem:
-            # It may have been done all the same: the next look says.
             ended = replace(begun, result="refused", words=str(problem))
         else:
             ended = replace(begun, result="done")
@@ -91,6 +97,8 @@ class JobLevers:
         if not rows:
             return replace(hold, result="gone", words="it ended")
         held = [row for row in rows if row.priority == 0]
+        if not held and hold.lever == "requeuehold":
+            return replace(hold, result="undone", words="")  # with its hold
         if not held:
             return replace(hold, result="changed", words="somebody released it since")
         is_requeued = any(
@@ -108,11 +116,28 @@ class JobLevers:
         return replace(hold, result="undone", words="")
 
     def _restore(self, hold: JobHold, rows: list[SlurmJobRow]) -> None:
-        if self._is_basic and hold.priority_before > 0:  # else it queues behind everybody
+        if hold.restores and hold.priority_before > 0:
             words = (f"JobId={hold.target}", f"Priority={hold.priority_before}")
             self._commands.text("scontrol", "update", *words)
         if any(commented_hold(row) for row in rows):
             self._comment(hold.target, "")
+
+    def _restores(self, step: HoldStep) -> bool:
+        """With priority/basic it would queue behind everybody; with priority/multifactor what an
+        administrator has set would be gone, and what Slurm reckons must not be set for good.
+        """
+        if self.is_basic:
+            return True
+        if step.lever != "hold" or not _TARGET.match(step.target):
+            return False
+        try:
+            text = self._commands.text(
+                "sprio", "--noheader", f"--jobs={step.target.partition('_')[0]}",
+                f"--format={_FACTORS}",
+            )  # fmt: skip
+        except SlurmCommandProblem:
+            return False  # it reckons none, or none that waits
+        return is_set_by_hand(text, step.priority_before)
 
     def _note(self, name: str, hold: JobHold) -> None:
         with self._folder.change() as state:
@@ -123,6 +148,15 @@ class JobLevers:
         """A target comes from a file, too."""
         if not _TARGET.match(target):
             raise SlurmCommandProblem(f"no number of a job: {target[:80]!r}")
+
+
+def is_set_by_hand(factors: str, priority: int) -> bool:
+    """Whether sprio tells of a job of that priority, which no factor explains."""
+    for line in factors.splitlines():
+        whole, *parts = (word.strip() for word in line.split("|"))
+        if whole == str(priority) and priority > 1 and not any(part.strip("0.") for part in parts):
+            return True
+    return False
 
 
 def rows_of(target: str, jobs: Mapping[int, SlurmJobRow]) -> list[SlurmJobRow]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is thought of one key's jobs, what was done to them, and the way back.  Pure."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
@@ -38,6 +37,8 @@ class JobHold:
     result: HoldResult
     words: str = ""
     """Why it was refused or left."""
+    restores: bool = False
+    """The priority before is put back: Slurm would not reckon it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,9 @@ class JobQuarantine:
         return replace(self, holds=(*rest, hold)[-HOLDS_MOST:])
 
     def open_holds(self) -> tuple[JobHold, ...]:
-        """That are to be undone, the newest first."""
-        return tuple(one for one in reversed(self.holds) if one.result in OPEN_RESULTS)
+        """That are to be undone, holds first: with them goes what was ended."""
+        found = [one for one in reversed(self.holds) if one.result in OPEN_RESULTS]
+        return tuple(sorted(found, key=lambda one: one.lever != "hold"))
 
     def document(self) -> dict[str, Any]:
         """The same as JSON has it."""
@@ -105,7 +107,7 @@ _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
 }  # fmt: skip
 _HOLD: Final[Mapping[str, type | tuple[type, ...]]] = {
     "target": str, "lever": str, "at_seconds": (int, float), "priority_before": int,
-    "result": str, "words": str,
+    "result": str, "words": str, "restores": bool,
 }  # fmt: skip
 _WORDS: Final = {
     "state": get_args(JobQuarantineState), "lever": get_args(HoldLever),
@@ -134,6 +136,8 @@ def _checked(document: Any, kinds: Mapping[str, type | tuple[type, ...]]) -> dic
 
 def quarantine_name(user: str, key: WorkloadKey) -> str:
     """Short, the same each time, and of letters that a shell leaves alone."""
+    import hashlib  # noqa: PLC0415 - not whole in the self-contained file
+
     digest = hashlib.sha256(f"{key.level} {key.value}".encode("utf-8", "surrogateescape"))
     letters = "".join(one if one.isascii() and one.isalnum() else "-" for one in user)[:24]
     return f"{letters or 'user'}-{digest.hexdigest()[:8]}"

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final
 
 from seawall.cluster.judge.node_death import DeathKind
-from seawall.cluster.slurm.slurm_rows import REBOOTED, SlurmNodeRow, slurm_seconds
+from seawall.cluster.slurm.slurm_rows import REBOOTED, SlurmctldNodeRow, slurm_seconds
 
 MEMORY_SECONDS: Final = 900.0
 """What an observer that was away for longer knows nothing of."""
@@ -44,7 +44,7 @@ class NodeTurnEvent:
     """One of them."""
 
     turn: NodeTurn
-    row: SlurmNodeRow
+    row: SlurmctldNodeRow
     since_seconds: float
     """When it was seen silent first."""
     kind: DeathKind = DeathKind.SILENT
@@ -65,12 +65,12 @@ class SilentNodes:
     """All nodes, look by look."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, SlurmNodeRow] = {}
+        self._rows: dict[str, SlurmctldNodeRow] = {}
         self._silences: dict[str, _Silence] = {}
         self._recalled: dict[str, _Silence] = {}
         self._is_remembered = False
 
-    def see(self, rows: Mapping[str, SlurmNodeRow], now: float) -> list[NodeTurnEvent]:
+    def see(self, rows: Mapping[str, SlurmctldNodeRow], now: float) -> list[NodeTurnEvent]:
         """What is new, in the order of names."""
         events: list[NodeTurnEvent] = []
         for name in sorted(rows):
@@ -85,6 +85,11 @@ class SilentNodes:
     def silent(self) -> frozenset[str]:
         """Nodes that do not answer, given up or not."""
         return frozenset(self._silences)
+
+    @property
+    def awaits_end(self) -> bool:
+        """A node is silent, and slurmctld has not given it up."""
+        return any(not one.is_over and not one.plan for one in self._silences.values())
 
     def document(self) -> dict[str, Any]:
         """What must outlive this process."""
@@ -106,7 +111,7 @@ class SilentNodes:
                 )  # fmt: skip
         self._is_remembered = age_seconds <= MEMORY_SECONDS
 
-    def _see(self, row: SlurmNodeRow, now: float) -> list[NodeTurnEvent]:
+    def _see(self, row: SlurmctldNodeRow, now: float) -> list[NodeTurnEvent]:
         before = self._rows.get(row.name)
         silence = self._silences.get(row.name)
         if silence is None and before is None and row.name in self._recalled:
@@ -118,7 +123,11 @@ class SilentNodes:
         return self._see_boot(row, before, now)
 
     def _see_silent(
-        self, row: SlurmNodeRow, before: SlurmNodeRow | None, silence: _Silence | None, now: float
+        self,
+        row: SlurmctldNodeRow,
+        before: SlurmctldNodeRow | None,
+        silence: _Silence | None,
+        now: float,
     ) -> list[NodeTurnEvent]:
         events = []
         if silence is None:
@@ -135,7 +144,7 @@ class SilentNodes:
             events.append(NodeTurnEvent(turn, row, silence.since))
         return events
 
-    def _plan(self, row: SlurmNodeRow, before: SlurmNodeRow | None) -> str:
+    def _plan(self, row: SlurmctldNodeRow, before: SlurmctldNodeRow | None) -> str:
         if before is None and not self._is_remembered:
             return UNSEEN
         for one in (before, row):
@@ -144,9 +153,13 @@ class SilentNodes:
                 return ", ".join(sorted(one.flags - {"NOT_RESPONDING"})) or one.state
         if before is not None and before.is_down:
             return f"DOWN before: {before.reason}"
+        if "UNKNOWN" in (row.state, before.state if before is not None else ""):
+            return "slurmctld began anew, and has not heard of it since"
         return ""
 
-    def _see_return(self, row: SlurmNodeRow, silence: _Silence, now: float) -> list[NodeTurnEvent]:
+    def _see_return(
+        self, row: SlurmctldNodeRow, silence: _Silence, now: float
+    ) -> list[NodeTurnEvent]:
         del self._silences[row.name]
         if not silence.is_over:
             if _is_other_boot(silence.boot, row.boot) and not silence.plan:
@@ -157,7 +170,7 @@ class SilentNodes:
         return [NodeTurnEvent(NodeTurn.BACK, row, now)]
 
     def _see_boot(
-        self, row: SlurmNodeRow, before: SlurmNodeRow | None, now: float
+        self, row: SlurmctldNodeRow, before: SlurmctldNodeRow | None, now: float
     ) -> list[NodeTurnEvent]:
         """Another boot without a silence that anybody saw: it was reset, or died and was quick."""
         if before is None or not _is_other_boot(before.boot, row.boot):

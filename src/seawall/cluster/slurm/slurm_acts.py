@@ -115,7 +115,9 @@ class SlurmActs:
             said = commented_hold(row)
             if str(unit) in done or said is None:
                 continue
-            hold = JobHold(str(unit), "hold", 0.0, said.priority_before, "done")
+            hold = JobHold(
+                str(unit), "hold", 0.0, said.priority_before, "done", restores=levers.is_basic
+            )
             if self._is_dry_run:
                 yield _planned(hold, jobs)
                 continue

@@ -30,6 +30,10 @@ class SlurmCommandProblem(Exception):
     """A command of Slurm's gave no answer: which, and its last line."""
 
 
+class SlurmSilence(SlurmCommandProblem):
+    """It did not end in time: what it was to do may be done all the same."""
+
+
 class SlurmCommands:
     """``text`` runs one and gives what it printed."""
 
@@ -55,7 +59,7 @@ class SlurmCommands:
             out, err = _read(child, time.monotonic() + seconds, bytes_most)
             status = child.wait(1.0)
         except (TimeoutError, subprocess.TimeoutExpired):
-            raise SlurmCommandProblem(f"{words[0]} did not end in {seconds:g} s") from None
+            raise SlurmSilence(f"{words[0]} did not end in {seconds:g} s") from None
         except OverflowError:
             raise SlurmCommandProblem(
                 f"{words[0]} printed more than {bytes_most >> 20} MiB"

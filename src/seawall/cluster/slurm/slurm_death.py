@@ -18,7 +18,7 @@ from seawall.cluster.judge.node_death import (
 )
 
 PROTECTED: Final = "protected"
-JOBS_MOST: Final = 256
+JOBS_MOST: Final = 128
 """Of one death; a node of more jobs keeps the first by number."""
 LOADS_MOST: Final = 200
 

@@ -21,8 +21,8 @@ from seawall.cluster.slurm.hold_plan import (
     hold_plan,
     planned_quarantines,
 )
-from seawall.cluster.slurm.job_levers import JobLevers, commented_hold, rows_of
-from seawall.cluster.slurm.job_quarantine import EXPIRED, JobHold, JobQuarantine
+from seawall.cluster.slurm.job_levers import JobLevers, rows_of
+from seawall.cluster.slurm.job_quarantine import EXPIRED, OPEN_RESULTS, JobHold, JobQuarantine
 from seawall.cluster.slurm.outage_brake import OutageBrake
 from seawall.cluster.slurm.silent_nodes import NodeTurn, NodeTurnEvent, SilentNodes
 from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
@@ -36,6 +36,9 @@ from seawall.views.terminal import plain
 
 LOG: Final = logging.getLogger("seawall.slurm")
 POLL_SECONDS: Final = 30.0
+QUICK_SECONDS: Final = 5.0
+"""Between two looks while a node is silent: once slurmctld gives it up, the next task of an array
+starts within seconds elsewhere."""
 ACCOUNTED_BEFORE_SECONDS: Final = 120.0
 GAP_SECONDS: Final = 900.0
 """A time in which nobody watched is no time without deaths."""
@@ -69,7 +72,8 @@ class SlurmObserver:
         while not self._stopped.is_set():
             began = time.monotonic()
             self.turn()
-            self._stopped.wait(max(self._poll - (time.monotonic() - began), 0.2))
+            pause = min(self._poll, QUICK_SECONDS) if self._lives.awaits_end else self._poll
+            self._stopped.wait(max(pause - (time.monotonic() - began), 0.2))
 
     def turn(self) -> None:
         """One look, and what follows from it."""
@@ -210,7 +214,7 @@ class SlurmObserver:
             policy.protected_accounts,
         )  # fmt: skip
         after = planned_quarantines(suspicions, self._ledger, before, policy, view.at_seconds)
-        return {name: _checked(one, view.jobs) for name, one in after.items()}
+        return {name: checked_holds(one, view.jobs) for name, one in after.items()}
 
     def _act(self, view: SlurmView) -> None:
         state = self._folder.read()
@@ -253,6 +257,9 @@ class SlurmObserver:
         state = self._folder.read()
         one = state.quarantines.get(name)
         if one is None or one.state != "Active":
+            return
+        if self._policy.approval_of(one.account) == "observe":
+            self._say(f"{name} is not held: the policy only observes", logging.WARNING)
             return
         held = held_targets(state.quarantines.values())
         plan = hold_plan(one, jobs, self._policy, held, self._reader.digest)
@@ -325,24 +332,22 @@ def release_quarantine(
     return ended
 
 
-def _checked(one: JobQuarantine, jobs: Mapping[int, SlurmJobRow]) -> JobQuarantine:
+def checked_holds(one: JobQuarantine, jobs: Mapping[int, SlurmJobRow]) -> JobQuarantine:
     """What became of its holds: who ended, who was released by somebody else, whether a write that
     broke off was made.
     """
     for hold in one.holds:
-        if hold.lever != "hold" or hold.result not in ("begun", "done", "refused"):
+        if hold.lever != "hold" or hold.result not in OPEN_RESULTS:
             continue
         rows = [row for row in rows_of(hold.target, jobs) if not row.is_over]
-        is_ours = any(commented_hold(row) for row in rows)
         is_held = any(row.priority == 0 for row in rows)
         if not rows:
             now = replace(hold, result="gone", words="it ended")
         elif hold.result == "done" and not is_held:
             now = replace(hold, result="changed", words="somebody released it since")
-        elif hold.result != "done" and is_held and is_ours:
-            now = replace(hold, result="done", words="")
-        elif hold.result == "begun":
-            now = replace(hold, result="refused", words="it was not done")
+        elif hold.result == "begun":  # it was free when that was written down
+            words = "" if is_held else "it was not done"
+            now = replace(hold, result="done" if is_held else "refused", words=words)
         else:
             continue
         one = one.with_hold(now)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/etc/seawall/slurm.toml``: whom never to suspect, what may be done, and what stops it.
+"""``/etc/seawall/slurm-controller.toml``: whom never to suspect, what may be done, and what stops it.
 
 Without a word of anybody the controller tells what it would do, and does nothing.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from seawall.formats import toml
 from seawall.problems import UsageProblem
 
-PATH: Final = "/etc/seawall/slurm.toml"
+PATH: Final = "/etc/seawall/slurm-controller.toml"
 Approval = Literal["observe", "approve", "auto"]
 """observe: nobody is held; approve: whom a person names; auto: whom the judge convicts."""
 APPROVALS: Final = ("observe", "approve", "auto")

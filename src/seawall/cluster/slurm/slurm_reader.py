@@ -14,8 +14,8 @@ from seawall.cluster.slurm.slurm_rows import (
     ACCOUNTING_FIELDS,
     AccountedJob,
     RowMarks,
+    SlurmctldNodeRow,
     SlurmJobRow,
-    SlurmNodeRow,
     accounted_jobs,
     job_format,
     job_rows,
@@ -38,7 +38,7 @@ class SlurmView:
 
     at_seconds: float
     """Unix seconds, before the first question."""
-    nodes: Mapping[str, SlurmNodeRow]
+    nodes: Mapping[str, SlurmctldNodeRow]
     jobs: Mapping[int, SlurmJobRow]
     unread_jobs: int
     """Rows that are no jobs as squeue prints them."""

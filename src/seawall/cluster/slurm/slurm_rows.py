@@ -66,7 +66,7 @@ ACCOUNTING_FIELDS: Final = ("JobIDRaw", "UID", "User", "Account", "State", "Node
 
 
 @dataclass(frozen=True, slots=True)
-class SlurmNodeRow:
+class SlurmctldNodeRow:
     """One node as slurmctld sees it."""
 
     name: str
@@ -158,7 +158,7 @@ class AccountedJob(NamedTuple):
     name: str
 
 
-def node_rows(text: str) -> dict[str, SlurmNodeRow]:
+def node_rows(text: str) -> dict[str, SlurmctldNodeRow]:
     """By name.  ValueError: that is no answer of scontrol's."""
     rows = {}
     for line in text.splitlines():
@@ -174,7 +174,7 @@ def node_rows(text: str) -> dict[str, SlurmNodeRow]:
     return rows
 
 
-def _node_row(line: str) -> SlurmNodeRow | None:
+def _node_row(line: str) -> SlurmctldNodeRow | None:
     facts, _, reason = line.partition(" Reason=")
     name = re.match(r"NodeName=(\S{1,255})(?: |\Z)", facts)
     state = re.findall(r" State=(\S{1,400})", facts)
@@ -184,7 +184,7 @@ def _node_row(line: str) -> SlurmNodeRow | None:
     while word and word[-1] in _SUFFIXES:
         flags.append(_SUFFIXES[word[-1]])
         word = word[:-1]
-    return SlurmNodeRow(
+    return SlurmctldNodeRow(
         name[1], word, frozenset(flags), _value(facts, "Partitions"),
         _kernel(facts), _value(facts, "BootTime"), reason[:_TEXT_MOST],
     )  # fmt: skip
@@ -257,7 +257,7 @@ def _tasks(words: str) -> str:
     return words
 
 
-_TASKS: Final = re.compile(r"[0-9,:-]{1,65536}(?:%[0-9]{1,9})?\Z", re.ASCII)
+_TASKS: Final = re.compile(r"[0-9,:-]+(?:%[0-9]{1,9})?\Z", re.ASCII)
 
 
 def accounted_jobs(text: str, marks: RowMarks) -> tuple[AccountedJob, ...]:

@@ -38,7 +38,7 @@ SLURM_SUSPECTS: Final = Document(
             "last_death_at=last_death_unix_seconds:time jobs_held holds=suspect.holds",
         ),
         JobHold: shown(
-            "target lever at=at_seconds:time priority_before result words:filled"
+            "target lever at=at_seconds:time priority_before restores result words:filled"
         ),
     },
 )  # fmt: skip

@@ -16,7 +16,7 @@ from seawall.words import counted
 STALE_SECONDS: Final = 300.0
 _ROWS: Final = 10
 _NOTES: Final = 3
-_NAME: Final = 33
+_NAME: Final = 30
 _LABEL: Final = 40
 _LEVELS: Final = {"Active": "critical", "Proposed": "critical", "Suspected": "warning"}
 
