@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``/etc/seawall/slurm-controller.toml``: whom never to suspect, what may be done, and what stops it.
+"""``/etc/seawall/slurm-controller.toml``: whom never to suspect, what may be done, what stops it.
 
 Without a word of anybody the controller tells what it would do, and does nothing.
 """
