@@ -189,7 +189,7 @@ def quarantine_hog(cluster: ChainCluster) -> None:
     cluster.deploy_hog(nodeName="n1", tolerations=[{"operator": "Exists"}])
     cluster.watch.wait(lambda: cluster.pods(HOG), 60)
     (pod,) = cluster.pods(HOG)
-    said = verb(cluster, "quarantine", "ml/deployment/hog", "--mode", "gate")
+    said = verb(cluster, "quarantine", "ml/deployment/hog", "--mode", "gate", "--yes")
     (one,) = cluster.client.items(f"{API}/workloadquarantines")
     body = {"status": {"pods": [{"uid": pod["metadata"]["uid"], "node": "n1"}]}}
     path = f"{API}/workloadquarantines/{one['metadata']['name']}/status"
