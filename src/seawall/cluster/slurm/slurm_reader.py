@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What slurmctld and slurmdbd know, asked by Slurm's commands; nothing is changed here."""
 
-import secrets
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ class SlurmReader:
 
     def jobs(self) -> tuple[dict[int, SlurmJobRow], int]:
         """By number, and how many could not be read.  ValueError: it breaks off."""
-        marks = RowMarks.of(secrets.token_hex(12))
+        marks = RowMarks.of(os.urandom(12).hex())
         text = self._commands.text(
             "squeue", "--all", "--noheader", "--states=all", "--local", "-O", job_format(marks)
         )
@@ -87,7 +87,7 @@ class SlurmReader:
 
     def accounted(self, since_seconds: float) -> tuple[AccountedJob, ...]:
         """Jobs that slurmdbd says ended with a node since then."""
-        marks = RowMarks.of(secrets.token_hex(12))
+        marks = RowMarks.of(os.urandom(12).hex())
         since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since_seconds))
         text = self._commands.text(
             "sacct", "--allusers", "--duplicates", "--allocations", "--noheader", "--parsable",
