@@ -91,7 +91,7 @@ def test_levers_end_without_the_observer_and_the_next_one_takes_nothing_back(
         set_policy(client)
         pool = NodePool(client, nodes, "chase-blind", 20)
         pool.fill(chance)
-        pool.deploy("hog", 8)
+        pool.deploy("hog", 5)
         before = standing(client, pool.space)
         mark = audit.mark()
         killer = SlowKiller(slow_plane, nodes, pool.space, "hog", 1.0, APART, chance)
