@@ -1,7 +1,6 @@
 """Scenarios 1 and 2 with observer and actor: node after node dies, and then no more."""
 
 import random
-import signal
 import time
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from tests.cluster.node_pool import NodePool
 from tests.cluster.observer_process import ObserverProcess, objects, watched_for_a_month
 from tests.cluster.plane_build import version_wanted
 from tests.cluster.slow_killer import SlowKiller
-from tests.cluster.undone_objects import differences, marks, standing, undo_all
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pods, runs
 
@@ -74,53 +72,6 @@ def test_the_culprit_stops_and_nobody_else_is_touched(
                   if one["spec"]["state"] == "Active"]  # fmt: skip
         assert active == ["hog"]
         assert "EvictionHeld" in event_reasons(client, pool.space)
-        client.delete(f"/api/v1/namespaces/{pool.space}")
-
-
-@pytest.mark.skipif(
-    tuple(map(int, version_wanted().split("."))) < (1, 36), reason="denied, not gated: another test"
-)
-def test_levers_end_without_the_observer_and_the_next_one_takes_nothing_back(
-    slow_plane: ControlPlane, tmp_path: Path
-) -> None:
-    """It is killed right after the actor's first write, when most copies run still."""
-    chance, audit = random.Random(37), AuditLog(slow_plane.audit_path)
-    with slow_plane.client() as client, KwokNodes(slow_plane) as nodes:
-        ready_for_actors(client)
-        watched_for_a_month(client)
-        set_policy(client)
-        pool = NodePool(client, nodes, "chase-blind", 20)
-        pool.fill(chance)
-        pool.deploy("hog", 5)
-        before = standing(client, pool.space)
-        mark = audit.mark()
-        killer = SlowKiller(slow_plane, nodes, pool.space, "hog", 1.0, APART, chance)
-        observer = ObserverProcess(slow_plane, tmp_path)
-        with ActorProcess(slow_plane, tmp_path) as actor:
-            with observer:
-                pool.wait_until_running()
-                wait_until(lambda: observer.leads() and actor.leads(), 40, "both lead")
-                with killer:
-                    killer.kill(DEATHS_WITHOUT)
-                    wait_until(lambda: foreign_writes(audit, mark, actor.user, pool.space), 300,
-                               "the actor begins")  # fmt: skip
-                    observer.signal(signal.SIGKILL)
-                    left = [one for one in pods(client, pool.space, "hog") if runs(one)]
-                    wait_until(lambda: stopped(client, pool, killer), 200, "no copy of it runs")
-            assert len(left) > 2, "it was killed midway"
-            with ObserverProcess(slow_plane, tmp_path) as following:
-                wait_until(following.leads, 60, "the next one leads")
-                time.sleep(15)
-                (one,) = objects(client, WORKLOAD_QUARANTINE)
-                assert one["spec"]["state"] == "Active"
-                assert one["spec"]["workload"]["name"] == "hog"
-                touched = {one.name for one in foreign_writes(audit, mark, actor.user, pool.space)
-                           if one.resource == "pods"}  # fmt: skip
-                assert all(name.startswith("hog-") for name in touched), "nobody else is touched"
-                done = undo_all(slow_plane)
-                assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-                wait_until(lambda: not marks(standing(client, pool.space)), 60, "no mark is left")
-                assert differences(before, standing(client, pool.space)) == []
         client.delete(f"/api/v1/namespaces/{pool.space}")
 
 
