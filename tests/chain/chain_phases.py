@@ -1,6 +1,7 @@
 """The phases of the chain; each says what it saw in figures, and the watch has the rest."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -71,13 +72,13 @@ def let_die(cluster: ChainCluster, most: int) -> Figures:
 
 
 def kernel_kills(cluster: ChainCluster) -> int:
-    """A line of the console can come twice."""
-    return sum(len({line for _, line in list(node.lines) if "Killed process" in line})
-               for node in cluster.nodes.values())  # fmt: skip
+    return sum(kernel_kills_before(cluster, name, math.inf) for name in cluster.nodes)
 
 
 def kernel_kills_before(cluster: ChainCluster, node: str, seconds: float) -> int:
-    """On that node, until so long after the culprit was deployed."""
+    """On that node, until so long after the culprit was deployed; a line of the console can come
+    twice.
+    """
     until = cluster.watch.began + seconds
     return len({line for stamp, line in list(cluster.nodes[node].lines)
                 if "Killed process" in line and stamp < until})  # fmt: skip

@@ -81,6 +81,7 @@ def test_names_as_slurm_writes_them(pattern: str, name: str, *, is_in: bool) -> 
         ("[wanted]\nsmt = 1", "expected true or false"),
         ("[wanted]\nfree_percent = {'/tmp' = 500}", "percent"),
         ("[[nodes]]\ngpus = 8", "names"),
+        ("[[nodes]]\nnames = 'gpu[1-x]'\ngpus = 8", "names"),
         ("[brake]\nshare = 0.5", "at most 0.05"),
         ("[brake]\nnodes = 11", "1 to 10"),
         ("[slurm]\ncommands = 'bin'", "whole path"),

@@ -3,9 +3,10 @@
 import pytest
 from tests.cluster_slurm.slurm_samples import BOOT, LATER, node
 
+from seawall.cluster.actor.action_brakes import SilenceStorm
 from seawall.cluster.judge.node_death import DeathKind
-from seawall.cluster.slurm.outage_brake import OutageBrake
 from seawall.cluster.slurm.silent_nodes import NodeTurn, NodeTurnEvent, SilentNodes
+from seawall.cluster.slurm.slurm_observer import OUTAGE_LEAST
 
 DOWN = "DOWN+NOT_RESPONDING"
 
@@ -120,7 +121,7 @@ def test_what_is_no_memory_is_not_believed() -> None:
 
 
 def test_three_nodes_that_fall_together_are_an_outage_for_ten_minutes() -> None:
-    brake = OutageBrake()
+    brake = SilenceStorm(OUTAGE_LEAST, "together")
     for number in range(3):
         assert not brake.why(100.0, 40, 60.0)
         brake.fall(f"n{number}", 100.0)
@@ -130,7 +131,7 @@ def test_three_nodes_that_fall_together_are_an_outage_for_ten_minutes() -> None:
 
 
 def test_deaths_one_after_the_other_are_no_outage() -> None:
-    brake = OutageBrake()
+    brake = SilenceStorm(OUTAGE_LEAST, "together")
     for number in range(5):
         brake.fall(f"n{number}", 100.0 * number)
         assert not brake.why(100.0 * number, 40, 60.0)

@@ -3,7 +3,6 @@
 import pytest
 from tests.cluster_slurm.slurm_samples import MARKS, job_line, node_line
 
-from seawall.cluster.slurm.host_list import hosts_of
 from seawall.cluster.slurm.slurm_rows import (
     ACCOUNTING_FIELDS,
     RowMarks,
@@ -13,6 +12,7 @@ from seawall.cluster.slurm.slurm_rows import (
     leaf_switches,
     node_rows,
 )
+from seawall.formats.host_list import hosts_of
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,15 @@ def desk(tmp_path: Path) -> SlurmStateFolder:
     return SlurmStateFolder(str(tmp_path / "state"))
 
 
-def quarantine(name: str, reader: SlurmReader, job: int) -> JobQuarantine:
+def submitted(judged: SlurmRoom, *words: str) -> tuple[SlurmCommands, SlurmReader, int]:
+    """A job that sleeps; the reader has looked before."""
+    commands = SlurmCommands(f"{judged.folder}/slurm.conf")
+    reader = SlurmReader(commands)
+    reader.view()
+    return commands, reader, judged.submit("exec sleep 300", "--mem=50", *words, "--time=60")
 
+
+def quarantine(name: str, reader: SlurmReader, job: int) -> JobQuarantine:
     row = reader.jobs_now()[job]
     return JobQuarantine(
         name=name, key=job_keys(row, None)[0], uid=row.uid, user=row.user, account=row.account,
@@ -222,10 +229,7 @@ def quarantine(name: str, reader: SlurmReader, job: int) -> JobQuarantine:
 def test_a_running_job_is_left_alone_and_its_old_place_comes_back(
     judged: SlurmRoom, desk: SlurmStateFolder
 ) -> None:
-    commands = SlurmCommands(f"{judged.folder}/slurm.conf")
-    reader = SlurmReader(commands)
-    reader.view()
-    job = judged.submit("exec sleep 300", "--mem=50", "--time=60")
+    commands, reader, job = submitted(judged)
     judged.wait(lambda: job in running(judged), "a job that runs")
     before = reader.jobs_now()[job].priority
     levers = JobLevers(commands, desk, reader.settings["PriorityType"])
@@ -256,10 +260,7 @@ def test_a_running_job_is_left_alone_and_its_old_place_comes_back(
 def test_a_job_that_was_ended_waits_held_and_is_let_go(
     judged: SlurmRoom, desk: SlurmStateFolder
 ) -> None:
-    commands = SlurmCommands(f"{judged.folder}/slurm.conf")
-    reader = SlurmReader(commands)
-    reader.view()
-    job = judged.submit("exec sleep 300", "--mem=50", "--time=60")
+    commands, reader, job = submitted(judged)
     judged.wait(lambda: job in running(judged), "a job that runs")
     before = reader.jobs_now()[job].priority
     levers = JobLevers(commands, desk, reader.settings["PriorityType"])
@@ -280,10 +281,7 @@ def test_a_job_that_was_ended_waits_held_and_is_let_go(
 
 
 def test_a_job_that_its_user_holds_since_is_left(judged: SlurmRoom, desk: SlurmStateFolder) -> None:
-    commands = SlurmCommands(f"{judged.folder}/slurm.conf")
-    reader = SlurmReader(commands)
-    reader.view()
-    job = judged.submit("exec sleep 300", "--mem=50", "--hold", "--time=60")
+    commands, reader, job = submitted(judged, "--hold")
     levers = JobLevers(commands, desk, reader.settings["PriorityType"])
     one = quarantine("games-2", reader, job)
     left = levers.release(one, JobHold(str(job), "hold", 0.0, 1, "done"), reader.jobs_now())

@@ -32,6 +32,7 @@ from seawall.accounts.drain_queue import NODES_MOST, SHARE, DrainLimits
 from seawall.accounts.node_checks.wanted import WantedNode
 from seawall.actions.drain_record import FOLDER
 from seawall.actions.slurmctld_commands import FOLDERS, SECONDS
+from seawall.formats.host_list import hosts_of
 from seawall.problems import UsageProblem
 
 PATH: Final = "/etc/seawall/slurm.toml"
@@ -109,11 +110,8 @@ def parse(text: bytes, path: str, node: str, checks: Sequence[str]) -> SlurmSett
     known = {*checks, *(command.name for command in commands)}
     wanted = _wanted(_table(document, "wanted", path), f"{path}: [wanted]")
     for row in _tables(document, "nodes", path):
-        names = row.get("names")
-        if not isinstance(names, str) or not _HOSTS.match(names):
-            raise UsageProblem(f'{path}: [[nodes]] names: expected e.g. "gpu[01-64],login1"')
         more = _wanted({key: row[key] for key in row if key != "names"}, f"{path}: [[nodes]]")
-        if name_matches(names, node):
+        if _is_meant(row.get("names"), node, path):
             wanted |= more
     slurm = _table(document, "slurm", path)
     _only(slurm, {"commands", "conf", "records", "seconds"}, f"{path}: [slurm]")
@@ -129,33 +127,18 @@ def parse(text: bytes, path: str, node: str, checks: Sequence[str]) -> SlurmSett
     )
 
 
+def _is_meant(names: object, node: str, path: str) -> bool:
+    try:
+        if isinstance(names, str) and _HOSTS.match(names):
+            return name_matches(names, node)
+    except ValueError:
+        pass
+    raise UsageProblem(f'{path}: [[nodes]] names: expected e.g. "gpu[01-64],login1"')
+
+
 def name_matches(pattern: str, name: str) -> bool:
-    """Whether a node's name is in ``gpu[01-64,70],login1``."""
-    return any(_is_in(part, name) for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", pattern))
-
-
-def _is_in(part: str, name: str) -> bool:
-    parts = re.split(r"\[([^\]]*)\]", part)
-    shape = "".join(
-        re.escape(text) if number % 2 == 0 else r"([0-9]+)" for number, text in enumerate(parts)
-    )
-    found = re.fullmatch(shape, name)
-    return found is not None and all(
-        _is_in_ranges(ranges, digits)
-        for ranges, digits in zip(parts[1::2], found.groups(), strict=True)
-    )
-
-
-def _is_in_ranges(ranges: str, digits: str) -> bool:
-    for one in ranges.split(","):
-        first, _, last = one.partition("-")
-        last = last or first
-        if not (first.isdecimal() and last.isdecimal()):
-            continue
-        is_padded = len(digits) == len(first) or (len(digits) > len(first) and digits[0] != "0")
-        if is_padded and int(first) <= int(digits) <= int(last):
-            return True
-    return False
+    """Whether a node's name is in ``gpu[01-64,70],login1``; ValueError: it is no such list."""
+    return name in hosts_of(pattern)
 
 
 # --- tables ---------------------------------------------------------------------------------

@@ -6,13 +6,12 @@ persistence mode takes a second or more.
 """
 
 import ctypes
-from errno import ENOENT
 from typing import Final
 
 from seawall.host.host import JSON
-from seawall.host.library_calls import DEVICES_MOST, NO_GPUS_IS_FINE, LibraryCalls
+from seawall.host.library_calls import LibraryCalls
+from seawall.host.nvml import ask_nvml
 
-LIBRARY: Final = "libnvidia-ml.so.1"
 _UNCORRECTED: Final = 1  # NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 _SINCE_LOAD: Final = 0  # NVML_VOLATILE_ECC
 _PROCESSES_FIRST: Final = 0
@@ -23,19 +22,9 @@ def gpu_node_health() -> JSON:
     """{"devices": [...]}; {"problem": words} where the driver does not let itself be asked;
     OSError without the library.
     """
-    try:
-        calls = LibraryCalls(ctypes.CDLL(LIBRARY))
-    except OSError as error:
-        raise OSError(ENOENT, str(error), LIBRARY) from None
-    if not calls.ask("nvmlInitWithFlags", NO_GPUS_IS_FINE):
-        return {"problem": calls.why()}
-    try:
-        count = calls.number("nvmlDeviceGetCount_v2")
-        if count is None:
-            return {"problem": calls.why()}
-        return {"devices": [_device(calls, index) for index in range(min(count, DEVICES_MOST))]}
-    finally:
-        calls.ask("nvmlShutdown")
+    return ask_nvml(
+        lambda calls, count: {"devices": [_device(calls, index) for index in range(count)]}
+    )
 
 
 def _device(calls: LibraryCalls, index: int) -> JSON:

@@ -5,6 +5,7 @@ A broken driver may hang in any of the calls: the expendable child asks.
 """
 
 import ctypes
+from collections.abc import Callable
 from errno import ENOENT
 from typing import Final
 
@@ -35,6 +36,18 @@ def devices(_: str = "") -> JSON:
     where the device's memory is no node.  {"problem": words} when the driver does not let
     itself be asked; OSError without the library.
     """
+    return ask_nvml(
+        lambda calls, count: {
+            "driver_version": calls.text("nvmlSystemGetDriverVersion"),
+            "devices": [_device(calls, number) for number in range(count)],
+        }
+    )
+
+
+def ask_nvml(read: Callable[[LibraryCalls, int], JSON]) -> JSON:
+    """What ``read`` makes of the library and the number of devices, DEVICES_MOST at most;
+    {"problem": words} when the driver does not let itself be asked; OSError without the library.
+    """
     try:
         calls = LibraryCalls(ctypes.CDLL(LIBRARY))
     except OSError as error:
@@ -45,10 +58,7 @@ def devices(_: str = "") -> JSON:
         count = calls.number("nvmlDeviceGetCount_v2")
         if count is None:
             return {"problem": calls.why()}
-        return {
-            "driver_version": calls.text("nvmlSystemGetDriverVersion"),
-            "devices": [_device(calls, number) for number in range(min(count, DEVICES_MOST))],
-        }
+        return read(calls, min(count, DEVICES_MOST))
     finally:
         calls.ask("nvmlShutdown")
 

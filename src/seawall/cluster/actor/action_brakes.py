@@ -22,8 +22,10 @@ RequestCounts = Mapping[tuple[str, str, str], int]
 class SilenceStorm:
     """Many nodes that fall silent at once: power, network or the API server, and no workload."""
 
-    def __init__(self) -> None:
-        self._fell: deque[tuple[float, str]] = deque()
+    def __init__(self, least: int = STORM_LEAST, words: str = "within a minute") -> None:
+        """least: so many nodes at any size of the cluster; words: how close together they fell"""
+        self._least, self._words = least, words
+        self._fell: list[tuple[float, str]] = []
         self._last = float("-inf")
         self._nodes = 0
 
@@ -31,15 +33,19 @@ class SilenceStorm:
         """A node that spoke is silent."""
         self._fell.append((at_seconds, node))
 
-    def why(self, now_seconds: float, nodes: int) -> str:
-        """Why this is a storm; empty: it is none, or over."""
-        while self._fell and self._fell[0][0] < now_seconds - STORM_WITHIN_SECONDS:
-            self._fell.popleft()
+    def why(
+        self, now_seconds: float, nodes: int, within_seconds: float = STORM_WITHIN_SECONDS
+    ) -> str:
+        """Why this is a storm; empty: it is none, or over.
+
+        within_seconds:  how far apart nodes may be seen silent that fell silent together
+        """
+        self._fell = [one for one in self._fell if one[0] >= now_seconds - within_seconds]
         fallen = len({node for _, node in self._fell})
-        if fallen >= max(STORM_LEAST, nodes * STORM_SHARE):
+        if fallen >= max(self._least, nodes * STORM_SHARE):
             self._last, self._nodes = now_seconds, max(fallen, self._nodes)
         if now_seconds - self._last < STORM_OVER_SECONDS:
-            return f"{self._nodes} nodes fell silent within a minute"
+            return f"{self._nodes} nodes fell silent {self._words}"
         self._nodes = 0
         return ""
 

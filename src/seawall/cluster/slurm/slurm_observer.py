@@ -6,12 +6,12 @@ says, what the policy lets be done.  A look that fails changes nothing but the w
 """
 
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from seawall.cluster.actor.action_brakes import SilenceStorm
 from seawall.cluster.judge.node_death import DeathKind
 from seawall.cluster.slurm.dead_node_jobs import DeadNodeJobs, strata_of
 from seawall.cluster.slurm.hold_plan import (
@@ -23,7 +23,6 @@ from seawall.cluster.slurm.hold_plan import (
 )
 from seawall.cluster.slurm.job_levers import JobLevers, rows_of
 from seawall.cluster.slurm.job_quarantine import EXPIRED, OPEN_RESULTS, JobHold, JobQuarantine
-from seawall.cluster.slurm.outage_brake import OutageBrake
 from seawall.cluster.slurm.silent_nodes import NodeTurn, NodeTurnEvent, SilentNodes
 from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_death import SlurmDeath
@@ -40,6 +39,10 @@ QUICK_SECONDS: Final = 5.0
 """Between two looks while a node is silent: once slurmctld gives it up, the next task of an array
 starts within seconds elsewhere."""
 ACCOUNTED_BEFORE_SECONDS: Final = 120.0
+STOP_SECONDS: Final = 0.5
+"""So late it hears that it is to end."""
+OUTAGE_LEAST: Final = 3
+"""Nodes that fall silent together."""
 GAP_SECONDS: Final = 900.0
 """A time in which nobody watched is no time without deaths."""
 
@@ -56,8 +59,9 @@ class SlurmObserver:
         self._reader = SlurmReader(commands)
         self._lives = SilentNodes()
         self._on_nodes = DeadNodeJobs()
-        self._outage = OutageBrake()
-        self._stopped = threading.Event()
+        self._outage = SilenceStorm(OUTAGE_LEAST, "together")
+        self._is_stopped = False
+        """A plain flag, for the reason that ``ControllerLoop`` has one."""
         self._said: set[str] = set()
         self._ledger = SlurmLedger()
         self._watched_since = 0.0
@@ -65,15 +69,17 @@ class SlurmObserver:
 
     def stop(self) -> None:
         """From a signal: ends after the turn."""
-        self._stopped.set()
+        self._is_stopped = True
 
     def run(self) -> None:
         """UsageProblem: the folder is not to be written."""
-        while not self._stopped.is_set():
+        while not self._is_stopped:
             began = time.monotonic()
             self.turn()
             pause = min(self._poll, QUICK_SECONDS) if self._lives.awaits_end else self._poll
-            self._stopped.wait(max(pause - (time.monotonic() - began), 0.2))
+            until = max(began + pause, time.monotonic() + 0.2)
+            while not self._is_stopped and (rest := until - time.monotonic()) > 0.0:
+                time.sleep(min(rest, STOP_SECONDS))
 
     def turn(self) -> None:
         """One look, and what follows from it."""
@@ -267,7 +273,7 @@ class SlurmObserver:
             self._say(f"{name}: {words}", logging.WARNING)
         levers = self._levers()
         for step in plan.steps:
-            if self._stopped.is_set():
+            if self._is_stopped:
                 return
             if time.time() - view.at_seconds > self._policy.brakes.view_age_seconds:
                 return  # the next look goes on

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal
 from seawall.formats import toml
 from seawall.problems import UsageProblem
 
-PATH: Final = "/etc/seawall/slurm-controller.toml"
 Approval = Literal["observe", "approve", "auto"]
 """observe: nobody is held; approve: whom a person names; auto: whom the judge convicts."""
 APPROVALS: Final = ("observe", "approve", "auto")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from seawall.cluster.slurm.host_list import hosts_of
+from seawall.formats.host_list import hosts_of
 from seawall.formats.iso_time import iso_datetime
 
 NODES_MOST: Final = 65536

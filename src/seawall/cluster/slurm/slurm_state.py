@@ -19,7 +19,6 @@ from seawall.cluster.slurm.slurm_death import SlurmDeath, slurm_death
 from seawall.problems import UsageProblem
 from seawall.replaced_file import replace_there
 
-FOLDER: Final = "/var/lib/seawall/slurm-controller"
 _FORMAT: Final = 1
 _BYTES_MOST: Final = 256 << 20
 _MODE: Final = 0o600

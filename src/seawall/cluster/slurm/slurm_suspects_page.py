@@ -128,7 +128,10 @@ def _line(row: SlurmSuspectRow, paper: Console, now: float) -> str:
 
 
 def _head(page: SlurmSuspectsPage, paper: Console) -> Iterator[str]:
-    top = f"slurm {page.cluster or '?'}: {page.source}, {counted(page.deaths, 'death')} in 30 days"
+    deaths = f"{counted(page.deaths, 'death')} in 30 days"
+    if page.looked_at_unix_seconds is None:
+        deaths = "nodes were never looked at"
+    top = f"slurm {page.cluster or '?'}: {page.source}, {deaths}"
     yield paper.paint(shorten(plain(top), paper.width), "dim")
     if not page.is_watched:
         yield paper.paint("NOBODY WATCHES: what died since stands nowhere", "critical")
