@@ -85,7 +85,8 @@ sh -c "echo \$\$ > $home/cgroup.procs; echo 0 > /proc/\$\$/oom_score_adj; exec s
 echo $! > /run/slurmd
 for i in $(seq 120); do
     [ "$(sinfo --noheader --format=%t)" = idle ] && break
-    echo "== waits for slurmd: $(sinfo --noheader --format=%t) $(tail -n 3 $OUT/slurmd.log | tr "\n" " ")"; sleep 2
+    echo "== waits for slurmd: $(sinfo --noheader --format=%t) $(tail -n 3 $OUT/slurmd.log)"
+    sleep 2
 done
 echo "== slurm is there"
 """

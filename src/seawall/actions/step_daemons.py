@@ -4,8 +4,9 @@
 It stands among what it has started: in ``step_S`` on v1, in ``step_S/slurm`` on v2
 (``slurm_paths``).  If it is left alone it reaps the tasks, tells slurmctld how they ended, runs
 the epilog and takes the cgroups away.  It gives itself an oom_score_adj of -1000 (slurmstepd.c,
-STEPD_OOM_ADJ; its tasks have slurmd's), which says nothing of the job.  It is known by what a user's process cannot have: a real
-uid of 0 beside the name (a program that is setuid keeps the user's; names anybody chooses).
+SLURMSTEPD_OOM_ADJ; its tasks have slurmd's), which says nothing of the job.  It is known by what a
+user's process cannot have: a real uid of 0 beside the name (a program that is setuid keeps the
+user's; names anybody chooses).
 """
 
 import os
