@@ -8,11 +8,15 @@ from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, 
 from tests.guard.sense_trees import ID, FakeTree, look
 
 from seawall.actions.orders import Mounts, Order
+from seawall.cli.guard_here import _as_judged
+from seawall.guard.explain import ExplainedWorkload
 from seawall.guard.judge.cooldown import tenant_of
 from seawall.guard.judge.judge import Judge
+from seawall.guard.sense.details import Details
 from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.merge import Merge
 from seawall.guard.sense.residual import TickResidual
+from seawall.guard.sense.users import largest_parts
 from seawall.guard.tick_facts import NOT_TOLD, Group, Outside, UserSlice
 from seawall.guard.verdict import Verdict
 
@@ -283,3 +287,36 @@ def test_without_parts_it_is_the_user_who_is_looked_at_not_killed() -> None:
 def test_a_user_is_one_tenant_with_its_containers() -> None:
     one, inside = user(part(SESSION, 1)), part(ROOTLESS, 1)
     assert tenant_of(one) == tenant_of(inside) == ALICE
+
+
+# --- what is read and told beside -----------------------------------------------------------
+
+
+def test_what_her_end_gives_back_is_without_her_containers(
+    fake: FakeTree, version: int, tmp_path: Path
+) -> None:
+    stat = "total_rss" if version == 1 else "anon"
+    for path, mib in ((ALICE, 800), (ROOTLESS, 280), (SESSION, 390)):
+        fake.make(path, memory__stat=f"{stat} {mib * MIB}\n")
+    fake.make(SESSION, cgroup__procs="41\n")
+    (tmp_path / "41").mkdir()
+    (tmp_path / "41/oom_score_adj").write_text("-1000\n")
+    groups = table(fake, version)
+    details = Details(groups.names, str(tmp_path))
+    alice, session = groups.members[ALICE], groups.members[SESSION]
+    for member in (alice, session):
+        details.read(member, 2.0, has_swap=False)
+    assert alice.group.gives_back_bytes == 500 * MIB
+    assert (alice.group.adj, session.group.adj) == (None, -1000), "one process protects no user"
+    assert session.group.gives_back_bytes == 390 * MIB
+    parts = largest_parts(user_in(groups))
+    assert [one.path for one in parts] == [SESSION, TMUX, OTHER]
+    groups.close()
+
+
+def test_explain_has_users_in_place_of_their_sessions_or_neither_of_them() -> None:
+    paths = (ALICE, SESSION, TMUX, ROOTLESS, "/system.slice/x.service", "/user.slice/other")
+    seen = [ExplainedWorkload(path, path, "", "") for path in paths]
+    told = [[one.path for one in _as_judged(seen, user_slices=is_on)] for is_on in (True, False)]
+    assert told[0] == [ALICE, ROOTLESS, "/system.slice/x.service", "/user.slice/other"]
+    assert told[1] == list(paths[1:])
