@@ -8,7 +8,7 @@ from tests.guard.judge_scene import CALM, MIB, done, group_of, judge_of, scene, 
 from tests.guard.sense_trees import ID, FakeTree, look
 
 from seawall.actions.orders import Mounts, Order
-from seawall.cli.guard_here import _as_judged
+from seawall.cli.guard_here import as_judged
 from seawall.guard.explain import ExplainedWorkload
 from seawall.guard.judge.cooldown import tenant_of
 from seawall.guard.judge.judge import Judge
@@ -317,6 +317,6 @@ def test_what_her_end_gives_back_is_without_her_containers(
 def test_explain_has_users_in_place_of_their_sessions_or_neither_of_them() -> None:
     paths = (ALICE, SESSION, TMUX, ROOTLESS, "/system.slice/x.service", "/user.slice/other")
     seen = [ExplainedWorkload(path, path, "", "") for path in paths]
-    told = [[one.path for one in _as_judged(seen, user_slices=is_on)] for is_on in (True, False)]
+    told = [[one.path for one in as_judged(seen, user_slices=is_on)] for is_on in (True, False)]
     assert told[0] == [ALICE, ROOTLESS, "/system.slice/x.service", "/user.slice/other"]
     assert told[1] == list(paths[1:])

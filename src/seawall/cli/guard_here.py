@@ -60,7 +60,7 @@ def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> ThisMachine:
         kernel=None if isinstance(kernel, Unread) else _version(kernel.release or ""),
         lacks=tuple(_lacks()) if not os.geteuid() else (),
         is_root=not os.geteuid(),
-        seen=tuple(_as_judged(_seen(inventory, mounts), user_slices=settings.user_slices)),
+        seen=tuple(as_judged(_seen(inventory, mounts), user_slices=settings.user_slices)),
         others=tuple(rivals.find("/proc", settings.scope)),
         unseen=tuple(_unseen(inventory.problem, meminfo)),
     )
@@ -145,7 +145,7 @@ def _seen(inventory: WorkloadInventory, mounts: Mounts | None) -> Iterator[Expla
         yield ExplainedWorkload(path, row["name"], role, why, row["class_rank"], row["adj"])
 
 
-def _as_judged(
+def as_judged(
     seen: Iterable[ExplainedWorkload], *, user_slices: bool
 ) -> Iterator[ExplainedWorkload]:
     """Each user in place of the sessions and units below; or these, and no user."""
