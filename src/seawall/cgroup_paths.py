@@ -39,6 +39,7 @@ _PODMAN_POD: Final = re.compile(r"(?:.+-)?libpod_pod_(?P<id>[0-9a-f]{64})\.slice
 _PODMAN_ID: Final = re.compile(r"[0-9a-f]{64}")
 _ESCAPED: Final = re.compile(r"\\x([0-9a-f]{2})")
 _USER_MANAGER: Final = re.compile(r"user@\d+\.service\Z")
+_USERS_SLICE: Final = re.compile(r"/user\.slice/user-(0|[1-9][0-9]{0,9})\.slice\Z")
 _NSPAWN: Final = re.compile(r"systemd-nspawn@(?P<name>.+)\.service\Z")
 _MACHINE: Final = re.compile(r"machine-(?P<name>.+)\.scope\Z")
 _STEPD: Final = re.compile(r"(?:.+_)?slurmstepd\.scope\Z")
@@ -259,6 +260,14 @@ def is_within(path: str, place: str) -> bool:
     ``/ab``.
     """
     return path == place or path.startswith(place.rstrip("/") + "/")
+
+
+def user_of(path: str) -> int | None:
+    """The uid whose slice ``path`` is: all sessions and the manager of that user are below it,
+    ``/user.slice/user-1000.slice``.  None: it is no user's slice.
+    """
+    match = _USERS_SLICE.match(path)
+    return int(match[1]) if match else None
 
 
 def unescape(name: str) -> str:

@@ -34,6 +34,8 @@ ROWS = [
     *(Workload(kind="unit", name=f"unit:user@{n}.service/x.service", cgroup=f"/u/{n}/x.service",
                unit=f"user@{n}.service/x.service") for n in (1000, 1001)),
     Workload(kind="cgroup", name="/batch/job 7", cgroup="/batch/job 7"),
+    Workload(kind="slice", name="unit:user-7.slice", cgroup="/user.slice/user-7.slice",
+             unit="user-7.slice"),
 ]  # fmt: skip
 BY_CGROUP = {row.cgroup: row for row in ROWS}
 WORKLOADS = Workloads(BY_CGROUP, {42: BY_CGROUP[f"{P1}/{A}"]})
@@ -56,6 +58,8 @@ WORKLOADS = Workloads(BY_CGROUP, {42: BY_CGROUP[f"{P1}/{A}"]})
         ("unit:ssh", "/system.slice/ssh.service"),
         ("ssh", "/system.slice/ssh.service"),
         ("unit:user@1001.service/x.service", "/u/1001/x.service"),
+        ("user:7", "/user.slice/user-7.slice"),
+        ("user:7@alice", "/user.slice/user-7.slice"),
         ("/batch/job 7", "/batch/job 7"),
         ("/batch/job 7/", "/batch/job 7"),
         (f"/sys/fs/cgroup/memory{P1}/{A}", f"{P1}/{A}"),

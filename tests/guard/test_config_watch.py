@@ -242,7 +242,7 @@ def test_every_key_is_weighed_or_does_no_harm() -> None:
         "tick_least_seconds", "tick_most_seconds", "self_test_seconds", "watch", "pin",
         "pin_at_most_bytes", "pin_slices", "blackbox", "blackbox_size_bytes", "run_after_kill",
         "run_on_decision", "job_output", "job_comment", "slurm_commands", "slurm_conf",
-        "textfile", "termination_message", "kubelet_root", "datagram_to", "pmsg",
+        "textfile", "termination_message", "kubelet_root", "datagram_to", "pmsg", "user_slices",
     }  # fmt: skip
     assert weighed | harmless == set(Settings._fields)
 

@@ -58,6 +58,7 @@ OTHER = {
     "pmsg": ("true", True),
     "rescue": ("true", True),
     "quarantine": ("true", True),
+    "user_slices": ("true", True),
 }
 NEEDS = {"over_limit": 'over_limit_opt_in = ["lab/*"]\n'}
 

@@ -266,3 +266,17 @@ def test_what_could_not_be_seen_is_told() -> None:
     row = ("other guards", "refused", "root")
     page = EXPLAIN.of({}, of(Settings(), HERE._replace(unseen=(row,))))
     assert page["could_not_see"] == [dict(zip(("what", "why", "provide"), row, strict=True))]
+
+
+def test_users_are_one_each_and_roots_are_never_acted_on() -> None:
+    users = [
+        ExplainedWorkload(f"/user.slice/user-{uid}.slice", f"user:{uid}@{name}", "", "")
+        for uid, name in ((0, "root"), (1000, "alice"))
+    ]
+    settings = Settings(scope=("/user.slice",), user_slices=True)
+    found = of(settings, HERE._replace(seen=(*HERE.seen, *users)))
+    assert [seen.name for seen in found.may_act_on] == ["user:1000@alice"]
+    assert [seen.protected_by for seen in found.protected] == ["root's own sessions"]
+    assert "took the memory goes (user_slices)" in flat(text(found))
+    assert "none is in the scope now" not in flat(text(found))
+    assert "none is in the scope now" in flat(text(of(Settings(user_slices=True))))

@@ -148,12 +148,13 @@ def test_a_state_of_before_a_setting_was_there_is_read() -> None:
             job_end_whole=True,
             slurm_commands="/x",
             slurm_conf="/y",
+            user_slices=True,
         )
     )
     assert isinstance(written, list)
     since = (
         "run_on_decision", "rescue", "quarantine", "job_output", "job_comment", "job_end_whole",
-        "slurm_commands", "slurm_conf",
+        "slurm_commands", "slurm_conf", "user_slices",
     )  # fmt: skip
     assert Settings._fields[-len(since) :] == since
     assert codec_of(Settings).read(written[: -len(since)]) == Settings(mode="enforce")

@@ -149,6 +149,31 @@ def test_what_a_container_makes_below_itself_is_no_group(node: Node) -> None:
     assert group.cgroup == dind
 
 
+def test_users_have_the_name_that_the_node_has_for_them(node: Node) -> None:
+    """No lookup that could hang, and nothing that cannot be printed; the number is certain."""
+    node.write(
+        "etc/passwd",
+        "root:x:0:0::/:\nalice:x:1000:1000::/:\n\x1b[31mevil:x:1001:1:::\nx@y/z:x:1002:1:::\n",
+    )  # fmt: skip
+    node.cgroup("user.slice")
+    for uid in (0, 1000, 1001, 1002, 70000):
+        node.cgroup(f"user.slice/user-{uid}.slice")
+    node.cgroup("user.slice/user-1000.slice/session-3.scope", 0)
+    node.cgroup("user.slice/user-x.slice")
+    inventory = node.inventory()
+    found = rows(inventory)
+    assert {path.rpartition("/")[2]: row["name"] for path, row in found.items()} == {
+        "user-0.slice": "user:0@root", "user-1000.slice": "user:1000@alice",
+        "user-1001.slice": "user:1001", "user-1002.slice": "user:1002",
+        "user-70000.slice": "user:70000", "session-3.scope": "unit:session-3.scope",
+    }  # fmt: skip
+    assert {row["role"] for row in found.values()} == {""}
+    assert {one.cgroup for one in inventory.groups()} == {
+        "/user.slice/user-1000.slice/session-3.scope"
+    }
+    assert inventory.group_of("/user.slice/user-1000.slice") is None
+
+
 def test_a_user_makes_up_a_static_pod(node: Node) -> None:
     home = "user.slice/user-1000.slice/user@1000.service"
     for folder in ("user.slice", "user.slice/user-1000.slice", home):

@@ -2,7 +2,8 @@
 """A WORKLOAD as a person types it: which one is meant, or why that cannot be told.
 
 ``namespace/pod[/container]``, a container id prefix, ``pid:N``, ``unit:x``, ``slurm:JOB[.STEP]``,
-a cgroup path; any name as printed; and a bare name where it is the only one of its kind.
+``user:UID``, a cgroup path; any name as printed; and a bare name where it is the only one of its
+kind.
 """
 
 import re
@@ -18,9 +19,10 @@ _MOUNTED: Final = re.compile(
     r"/sys/fs/cgroup(?:/(?:memory|unified|systemd|pids|devices|freezer|cpu|cpuset|blkio"
     r"|cpu,cpuacct|cpuacct|hugetlb|net_cls|net_prio|perf_event|rdma|misc)(?=/|\Z))?(?=/|\Z)"
 )
+_USER: Final = re.compile(r"user:([0-9]{1,10})(?:@.*)?\Z")
 _FORMS: Final = (
-    "namespace/pod[/container], a container id, pid:N, unit:NAME, slurm:JOB[.STEP], or a cgroup "
-    "path starting with /"
+    "namespace/pod[/container], a container id, pid:N, unit:NAME, slurm:JOB[.STEP], user:UID, or a "
+    "cgroup path starting with /"
 )
 
 
@@ -120,6 +122,13 @@ def _array_names(workload: Workload) -> tuple[str, ...]:
     return (f"slurm:{claims.array_job}_{claims.array_task}{dot}{step}",)
 
 
+def _by_user(text: str, _: list[Workload], workloads: Workloads) -> Iterable[Workload]:
+    """``user:1000``, or as the guard prints it, ``user:1000@alice``: all sessions of that user."""
+    match = _USER.match(text)
+    found = workloads.by_cgroup.get(f"/user.slice/user-{match[1]}.slice") if match else None
+    return () if found is None else (found,)
+
+
 def _by_short_name(text: str, everything: list[Workload], _: Workloads) -> Iterable[Workload]:
     """A container id, whole; else what it begins with and bare names together: ``db`` may be a
     name and the beginning of another's id.
@@ -144,7 +153,8 @@ def _by_bare_name(text: str, everything: list[Workload]) -> list[Workload]:
 
 
 _WAYS: Final[tuple[Callable[[str, list[Workload], Workloads], Iterable[Workload]], ...]] = (
-    _by_pid, _by_cgroup, _by_name, _by_pod, _by_unit, _by_job, _by_short_name,
+    _by_pid, _by_cgroup, _by_name, _by_pod, _by_unit, _by_job, _by_user,
+    _by_short_name,
 )  # fmt: skip
 
 

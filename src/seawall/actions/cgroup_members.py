@@ -5,7 +5,7 @@ Kernel documents: admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/cgroups.rst. 
 process of another pid namespace.  On v1 a process is listed wherever one of its threads is; here
 it belongs to where its leader is, for that one's memory is counted.
 
-A Slurm job's slurmstepd is none of its processes (``step_daemons.py``).
+A Slurm job's slurmstepd is none of its processes, nor is a session's sshd (``spared.py``).
 """
 
 import errno
@@ -13,8 +13,9 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from seawall.actions import cgroup_files, step_daemons
+from seawall.actions import cgroup_files
 from seawall.actions.pid_list import Gathered, Pids
+from seawall.actions.spared import spared_in
 
 FOLDERS_MOST = 20_000
 """Cgroups of one target that are looked into in one pass."""
@@ -110,7 +111,7 @@ class CgroupMembers:
         self.is_cut = False
         """Of the last pass: there were more, so whom it did not find may be there all the same."""
         self.has_daemons = False
-        """Of the last pass: a slurmstepd was there, and left out."""
+        """Of the last pass: somebody was there who is spared, and left out."""
 
     def read(self, folder: int, version: int) -> Pids:
         """Process ids of a cgroup and all below it."""
@@ -133,8 +134,8 @@ class CgroupMembers:
             # looked at.
             here = Pids(threads.numbers())
             found -= Pids(pid for pid in found - here if not _lives_by_threads(pid, here))
-        if found and step_daemons.is_of_job(folder):
-            users = Pids(pid for pid in found if not step_daemons.is_step_daemon(pid))
+        if found and (is_spared := spared_in(folder)) is not None:
+            users = Pids(pid for pid in found if not is_spared(pid))
             self.has_daemons = len(users) < len(found)
             return users
         return found

@@ -6,7 +6,7 @@ is made to stand still, every process is signalled, and it is thawed whatever ha
 nobody die who is frozen.  Where there is no freezer, SIGKILL in rounds: who is signalled forks
 no more, and each round takes those that were forked in the one before.  After ``cgroup.kill`` too:
 it passes over a process whose main thread has ended while others live (seen on 6.18).  A Slurm job
-is killed one by one: ``cgroup.kill`` knows no exception for its slurmstepd.
+and a session are killed one by one: ``cgroup.kill`` knows no exception for slurmstepd and sshd.
 """
 
 import os
@@ -14,12 +14,13 @@ import signal
 import time
 from typing import Final
 
-from seawall.actions import cgroup_files, step_daemons
+from seawall.actions import cgroup_files
 from seawall.actions.cgroup_members import CUT, GaveUp
 from seawall.actions.freeze_effects import Freezes, is_frozen, thaw_all, wait_frozen
 from seawall.actions.mrelease_effects import Releases
 from seawall.actions.pid_list import Pids
 from seawall.actions.signal_effects import SignalEffects
+from seawall.actions.spared import spared_in
 from seawall.actions.trees import Trees
 from seawall.actions.work import Refused, Work, refusal
 
@@ -52,7 +53,7 @@ class KillEffects:
         """
         version = self._trees.mounts.version
         is_whole = False
-        if not step_daemons.is_of_job(folder):
+        if spared_in(folder) is None:
             is_whole = self._at_once(folder, work) if version == 2 else self._hybrid(folder, work)
         if not is_whole:
             self._one_by_one(folder, version, work)

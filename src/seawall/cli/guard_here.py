@@ -4,12 +4,13 @@
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from seawall.actions.identity import cgroups_of
 from seawall.actions.mounts import find_mounts
 from seawall.actions.orders import Mounts
+from seawall.cgroup_paths import place_of, user_of
 from seawall.guard import own_capabilities
 from seawall.guard.explain import ExplainedWorkload, ThisMachine
 from seawall.guard.lock_file import holder
@@ -59,7 +60,7 @@ def here(settings: Settings, snapshot: Snapshot, host: LiveHost) -> ThisMachine:
         kernel=None if isinstance(kernel, Unread) else _version(kernel.release or ""),
         lacks=tuple(_lacks()) if not os.geteuid() else (),
         is_root=not os.geteuid(),
-        seen=tuple(_seen(inventory, mounts)),
+        seen=tuple(as_judged(_seen(inventory, mounts), user_slices=settings.user_slices)),
         others=tuple(rivals.find("/proc", settings.scope)),
         unseen=tuple(_unseen(inventory.problem, meminfo)),
     )
@@ -142,6 +143,19 @@ def _seen(inventory: WorkloadInventory, mounts: Mounts | None) -> Iterator[Expla
         why = words if own == path or own.startswith(path + "/") else ""
         role = _unnamed_words(inventory) if row["role"] == NOT_NAMED else row["role"]
         yield ExplainedWorkload(path, row["name"], role, why, row["class_rank"], row["adj"])
+
+
+def as_judged(
+    seen: Iterable[ExplainedWorkload], *, user_slices: bool
+) -> Iterator[ExplainedWorkload]:
+    """Each user in place of the sessions and units below; or these, and no user."""
+    for one in seen:
+        place = place_of(one.path)
+        is_user = user_of(one.path) is not None
+        is_own = place.kind == "container" or place.job is not None
+        is_part = not is_own and user_of("/".join(one.path.split("/")[:3])) is not None
+        if (is_user or not is_part) if user_slices else not is_user:
+            yield one
 
 
 def _unnamed_words(inventory: WorkloadInventory) -> str:

@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from seawall.cgroup_paths import user_of
 from seawall.guard.explain import PolicyExplanation
 from seawall.guard.explain_paths import NamedPath
 from seawall.guard.judge.suspects import hold_seconds
@@ -63,6 +64,8 @@ def lines(found: PolicyExplanation, paper: Console, *, whole: bool = False) -> I
     yield from _row(paper, "stuck", _stuck_words(found))
     if any("slurm" in subtree for subtree in settings.scope):
         yield from _row(paper, "jobs", _job_words(settings))
+    if settings.user_slices:
+        yield from _row(paper, "users", _user_words(found))
     yield from _row(paper, "spares", _SPARED if settings.watch else _SPARED_UNTOLD)
     yield from _row(paper, "blackbox", _blackbox_words(settings))
     for named in found.paths:
@@ -99,6 +102,13 @@ def _mode_words(found: PolicyExplanation) -> str:
         "observe: it decides and writes it down, and does nothing. To let it act: "
         f'mode = "enforce" in {found.config_path}, then: systemctl reload seawall-guard'
     )
+
+
+def _user_words(found: PolicyExplanation) -> str:
+    words = "each is one workload, and the session or unit that took the memory goes (user_slices)"
+    inside = [*found.may_act_on, *found.protected]
+    is_any = any(user_of(seen.path) is not None for seen in inside)
+    return words if is_any else f"{words}; none is in the scope now, of which /user.slice has them"
 
 
 def _config_words(found: PolicyExplanation) -> str:

@@ -184,6 +184,10 @@ KEYS: Final = (
         "Where squeue, scontrol and scancel are, if in none of the usual folders."),
     Key("slurm_conf", "slurm_conf", "folder",
         "The slurm.conf that they are to use, if it is not the one that they were built for."),
+    Key("user_slices", "user_slices", "truth",
+        "On login nodes: all sessions and units of a user are one workload, user-UID.slice, and "
+        "the one of them that took the memory is ended. The scope has to reach them "
+        '(["/user.slice"]); root is never touched. Read at the start only.'),
     Key("datagram_to", "datagram_to", "address",
         "One UDP datagram goes there at every trigger: evidence that outlives the machine. It is "
         "sent when the orders were carried out, for to send takes memory.  Another address is used "

@@ -82,10 +82,13 @@ class Settings(NamedTuple):
     """Of several nodes, on one of which the guard ended it: by scancel."""
     slurm_commands: str = ""
     slurm_conf: str = ""
+    user_slices: bool = False
+    """Each ``user-UID.slice`` is one workload, of which a part is ended (decision 0048)."""
 
 
 START_ONLY: Final = {
     "watch": "watch", "blackbox": "blackbox", "blackbox_size_bytes": "blackbox_size",
+    "user_slices": "user_slices",
 }  # fmt: skip
 """Fields that a guard which runs keeps, for its processes were started by them; and their keys."""
 

@@ -183,3 +183,16 @@ class Group:
     def only_in_swap_bytes(self) -> int:
         """In swap and nowhere else, at least."""
         return (self.swapped_bytes or 0) - self.swap_cached_bytes
+
+
+class UserSlice(Group):
+    """All of one user as one workload (``user_slices``): the sum of ``parts``, and what else is
+    charged to ``user-UID.slice``.  What is done is done to a part (docs/decisions/0048).
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, path: str, inode: int, name: str = "") -> None:
+        super().__init__(path, inode, name)
+        self.parts: list[Group] = []
+        """Sessions and units of the user; no containers, which are workloads of their own."""

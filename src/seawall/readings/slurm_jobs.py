@@ -89,7 +89,7 @@ def read(host: Host, cgroups: Cgroups) -> SlurmJobs:
         return found
     told = dict(found.by_cgroup)
     silent: list[Unread] = []
-    users = _users(host) if any(job.user is None for job in told.values()) else {}
+    users = read_users(host) if any(job.user is None for job in told.values()) else {}
     taken = set() if isinstance(users, Unread) else set(users.values())
     for path, pids in _processes(cgroups, told):
         if len(silent) >= _SILENT_MOST:
@@ -119,7 +119,7 @@ def read_owners(host: Host, cgroups: Cgroups, before: SlurmJobs = NO_JOBS) -> Sl
         if found[path].uid is None:
             found[path] = replace(found[path], uid=_uid_of(host, pids))
     wanted = {job.uid for job in found.values() if job.uid is not None and job.user is None}
-    users: Mapping[int, str] | Unread = _users(host) if wanted else {}
+    users: Mapping[int, str] | Unread = read_users(host) if wanted else {}
     if isinstance(users, Unread):
         return SlurmJobs(found, uncounted, (users,) if users.why != "absent" else ())
     for path, job in found.items():
@@ -221,7 +221,8 @@ def _asked(host: Host, job: SlurmJob, pids: Iterable[int], silent: list[Unread])
     return SlurmJobClaims()
 
 
-def _users(host: Host) -> Mapping[int, str] | Unread:
+def read_users(host: Host) -> Mapping[int, str] | Unread:
+    """Names by uid, of /etc/passwd alone."""
     return read_as(host, USERS, parse_users, USERS_BYTES_MOST)
 
 

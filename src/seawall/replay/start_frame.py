@@ -58,6 +58,7 @@ _TOLD_ONLY: Final = frozenset(
         "job_end_whole",
         "slurm_commands",
         "slurm_conf",
+        "user_slices",
     }
 )
 """Keys that came since the first version and decide nothing: a judgement is the same without."""

@@ -46,7 +46,8 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     Look: {
         "groups": dict[str, GroupAtLook], "has_bounds": bool,
-        "headroom": int, "residual": int | None, "seconds": float,
+        "headroom": int, "parts": dict[str, tuple[int, int]], "residual": int | None,
+        "seconds": float,
     },
     DepartedGroups: {"_held": dict[Place, Departure]},
     Descent: {
@@ -86,7 +87,7 @@ SLOTS: Final[dict[type, dict[str, Any]]] = {
     },
     CaseTarget: {
         "hard": int, "is_failed": bool, "predicted": int, "sources": tuple[str, ...], "taken": int,
-        "target": Target,
+        "target": Target, "whole": Target | None,
     },
     Suspicion: {
         "decision": str, "floor": int, "is_whole": bool, "mark": int | None,
@@ -99,7 +100,8 @@ ADDED: Final[dict[type, dict[str, Any]]] = {
     Cooldown: {"doubts": [], "tenants": []},
     DecisionCase: {"tenants": []},
     LookHistory: {"falls": []},
-    CaseTarget: {"sources": []},
+    CaseTarget: {"sources": [], "whole": None},
+    Look: {"parts": []},
 }
 """Slots that boxes of an earlier version do not have, and what stands for them, as JSON."""
 DROPPED: Final[dict[type, frozenset[str]]] = {Cooldown: frozenset({"distrusted"})}

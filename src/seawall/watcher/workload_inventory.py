@@ -3,7 +3,8 @@
 
 The tree is walked every few seconds; names are read when a cgroup is there that was not.  A
 group is a container, or a unit or cgroup that is in none; what a container made below itself
-belongs to it.
+belongs to it.  A user's slice has a row too, for a guard to which each user is one workload; what
+is claimed is claimed of the groups below.
 """
 
 import math
@@ -17,7 +18,7 @@ from typing import Final
 from seawall.accounts import workloads as joining
 from seawall.accounts.workloads import Workload, Workloads
 from seawall.actions.step_daemons import is_step_daemon
-from seawall.cgroup_paths import place_of
+from seawall.cgroup_paths import place_of, user_of
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
 from seawall.readings import cgroup, container_files, oom_score_adj, slurm_jobs
@@ -60,6 +61,7 @@ class WorkloadInventory:
         self._news = RowUpdates()
         self._tries: dict[str, int] = {}
         self._given = ContainerFolders()
+        self._users: Mapping[int, str] = {}
         self._unnamed: set[str] = set()
         """Containers whose names may still come."""
         self._folders: dict[str, tuple[int, int]] = {}
@@ -168,6 +170,16 @@ class WorkloadInventory:
             if path != "/" and self.group_of(path) == workload:
                 yield workload
 
+    def _user_slices(self, *, is_new: bool) -> Iterator[Workload]:
+        """Each under its user's name; a lookup elsewhere (LDAP) could hang, and is not made."""
+        slices = {path: uid for path in self.cgroups.paths if (uid := user_of(path)) is not None}
+        if slices and (is_new or not self._users):
+            users = slurm_jobs.read_users(self._host)
+            self._users = self._users if isinstance(users, Unread) else users
+        for path, uid in slices.items():
+            name = f"user:{uid}" + (f"@{self._users[uid]}" if uid in self._users else "")
+            yield Workload(kind="slice", name=name, cgroup=path, unit=path.rpartition("/")[2])
+
     def inode(self, path: str) -> int | None:
         """Of a group's folder, as it was told."""
         row = self._known.get(path)
@@ -177,6 +189,7 @@ class WorkloadInventory:
         now = time.monotonic()
         members = self._members()
         there = {one.cgroup: one for one in self.groups()}
+        there |= {one.cgroup: one for one in self._user_slices(is_new=is_new)}
         for path, workload in there.items():
             known = self._known.get(path)
             is_same = known is not None and self._is_same(known, workload, is_new=is_new)

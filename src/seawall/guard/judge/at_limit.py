@@ -14,6 +14,7 @@ from seawall.guard.judge.policy_state import PolicyState
 from seawall.guard.judge.proof import least_overrun
 from seawall.guard.judge.ranking import ranks_of, rows_of
 from seawall.guard.judge.sentences import plain
+from seawall.guard.judge.user_parts import parts_of, why_no_part
 from seawall.guard.tick_facts import Group, Node
 from seawall.guard.verdict import NOT_OPTED_IN, POLICY_IS_REPORT, Verdict
 from seawall.words import size
@@ -75,7 +76,7 @@ def _lasting(
     does not say that it lasts.
     """
     claimed = node.seconds - (node.claims_seconds or 0.0)
-    open_now = {aim.target.path for case in state.cases for aim in case.aims}
+    open_now = {aim.judged.path for case in state.cases for aim in case.aims}
     return [
         (entry, groups[path])
         for path, entry in state.overruns.entries.items()
@@ -161,6 +162,8 @@ def _why_reported(state: PolicyState, node: Node, entry: Overrun, group: Group) 
     policy = state.overruns.policy_for(group, state.settings)
     apart = state.protection.reason(group)
     against = apart or state.hold.why_done(group) or entry.refused
+    if policy == "kill":
+        against = against or why_no_part(state, group, uncounted=True)
     if is_distrusted(group, state.hold.doubts):
         against = against or "its own evidence of this kind did not hold a moment ago"
     if policy == "report":
@@ -205,6 +208,7 @@ def _kill(
     case = DecisionCase(
         state.next_decision(), "over_limit", node,
         [(group, group.outside.certain_bytes - given_back)],
+        parts_of((group,), state.window.looks[1], uncounted=True),
     )  # fmt: skip
     case.need = max(0, entry.bytes)
     entry.asked = "kill"
@@ -213,7 +217,8 @@ def _kill(
     lasted = f"for {node.seconds - entry.since:.0f} s"
     return state.verdict(
         case.decision, node, "over_limit", orders=case.orders(step), need=case.need,
-        sentence=f"{over_limit.words(entry, group)} {lasted}: {done}, as it was opted in",
+        sentence=f"{over_limit.words(entry, group)} {lasted}: {done}{case.part_words}, as it was "
+        "opted in",
     )  # fmt: skip
 
 

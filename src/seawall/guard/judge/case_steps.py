@@ -92,10 +92,12 @@ def _is_needed(
     """Too little is left still, by the floor of then: a frozen group does not grow any more, so
     the seconds that are left say nothing now.
     """
-    if any(_is_protected(state, groups.get(aim.target.path)) for aim in case.aims):
-        return False
+    for aim in case.aims:
+        meant = aim.group_in(groups), groups.get(aim.judged.path)
+        if any(_is_protected(state, group) for group in meant):
+            return False
     if case.trigger == "over_limit":
-        group = groups.get(case.aims[0].target.path)
+        group = groups.get(case.aims[0].judged.path)
         is_over = group is not None and state.overruns.lasts(group, node.seconds, 0.0)
         return is_over and state.is_believed
     return case.is_under(case.relief if case.phase == "frozen" else case.floor, node)
@@ -183,8 +185,9 @@ def _mark_ended(
     move into the cgroup that was emptied.
     """
     for aim in case.aims:
+        if case.is_asked or aim.whole:  # a user's other parts: by what is told from now on
+            state.overruns.begin_anew(aim.judged.path, now)
         if case.is_asked:
-            state.overruns.begin_anew(aim.target.path, now)
             state.hold.forget(aim.target.path, aim.target.inode)
         elif not case.is_left and aim.is_emptied(groups):
             state.hold.mark_emptied(aim.target.path, aim.target.inode)

@@ -12,7 +12,7 @@ its own must not disarm it.
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from seawall.cgroup_paths import place_of
+from seawall.cgroup_paths import place_of, user_of
 from seawall.guard.judge.sources import sources_of
 from seawall.guard.tick_facts import Group, Node
 
@@ -196,13 +196,16 @@ def is_distrusted(group: Group, doubts: Mapping[tuple[str, int], Doubt]) -> bool
 
 def tenant_of(group: Group) -> str:
     """Whose a group is, as far as the host itself says so: a pod's namespace, the user below whose
-    manager it is, else itself.  No tenant can make itself look like several without the right to
-    make namespaces or users.
+    manager it is, that user as a whole, else itself.  No tenant can make itself look like several
+    without the right to make namespaces or users.
     """
     if group.pod:
         namespace, slash, _ = group.name.partition("/")
         return namespace if slash else group.pod
     at = group.path.find("/user@")
     if at >= 0 and place_of(group.path).is_delegated:
+        slice_ = group.path[:at]
+        if user_of(slice_) is not None:
+            return slice_
         return group.path[: (group.path + "/").find("/", at + 1)]
     return group.path

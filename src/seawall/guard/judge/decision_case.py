@@ -8,7 +8,7 @@ from seawall.actions.orders import Order, Step, Target
 from seawall.guard.judge.cooldown import tenant_of
 from seawall.guard.judge.sentences import plain
 from seawall.guard.judge.sources import sources_of
-from seawall.guard.tick_facts import Group, Node
+from seawall.guard.tick_facts import Group, Node, UserSlice
 from seawall.guard.verdict import Trigger
 
 Phase: TypeAlias = Literal["terminating", "frozen", "killed", "clamped", "observed"]
@@ -20,14 +20,25 @@ RISING_SHARE = 0.02
 EXTENDED = 10.0
 """While it still comes back the deadline moves, up to so many times ``verify_seconds``."""
 
+NO_PARTS: Mapping[str, Group] = {}
+
 
 class CaseTarget:
     """One group that a decision is against, as it was then; no reference to the group itself."""
 
-    __slots__ = ("hard", "is_failed", "predicted", "sources", "taken", "target")
+    __slots__ = ("hard", "is_failed", "predicted", "sources", "taken", "target", "whole")
 
-    def __init__(self, group: Group, certain: int) -> None:
+    def __init__(self, group: Group, certain: int, part: Group | None = None) -> None:
+        """``part``: of the user whom ``group`` is; only that is acted on."""
         self.target = Target(group.path, group.inode, plain(group.name))
+        """What the orders are for."""
+        self.whole: Target | None = None
+        """The user whom it is a part of, and who was judged; None: it is no part."""
+        if part is not None:
+            self.whole = self.target
+            name = f"{self.whole.name} ({plain(part.name)})"
+            self.target = Target(part.path, part.inode, name)
+            group, certain = part, min(certain, part.outside.certain_bytes)
         self.taken = group.taken_bytes
         self.hard = group.hard_bytes
         self.predicted = self.hard + certain
@@ -35,9 +46,24 @@ class CaseTarget:
         self.sources = sources_of(group) if certain else ()
         """The kinds of evidence of its uncounted memory; none where that is not certain."""
 
+    @property
+    def judged(self) -> Target:
+        """The workload: a user, where only a part is acted on."""
+        return self.whole or self.target
+
+    def group_in(self, groups: Mapping[str, Group]) -> Group | None:
+        """What is acted on, if it is there still."""
+        group = groups.get(self.judged.path)
+        if group is None or group.inode != self.judged.inode or self.whole is None:
+            return group
+        for part in group.parts if isinstance(group, UserSlice) else ():
+            if part.path == self.target.path:
+                return part
+        return None
+
     def returned_of_taken(self, groups: Mapping[str, Group]) -> int:
         """Of what only its end gives back: all when it is gone."""
-        group = groups.get(self.target.path)
+        group = self.group_in(groups)
         if group is None or group.inode != self.target.inode:
             return self.hard
         return max(0, min(self.hard, self.taken - group.taken_bytes))
@@ -48,7 +74,7 @@ class CaseTarget:
 
     def has_departed(self, groups: Mapping[str, Group]) -> bool:
         """Its cgroup is gone or another one, or it is empty."""
-        group = groups.get(self.target.path)
+        group = self.group_in(groups)
         return group is None or group.inode != self.target.inode or group.processes == 0
 
 
@@ -63,12 +89,16 @@ class DecisionCase:
     )  # fmt: skip
 
     def __init__(
-        self, decision: str, trigger: Trigger, node: Node, chosen: Sequence[tuple[Group, int]]
-    ) -> None:
+        self, decision: str, trigger: Trigger, node: Node, chosen: Sequence[tuple[Group, int]],
+        parts: Mapping[str, Group] = NO_PARTS,
+    ) -> None:  # fmt: skip
+        """``parts``: by the path of users who are chosen, of whom only that is acted on."""
         self.decision = decision
         self.trigger: Trigger = trigger
         self.phase: Phase = "killed"
-        self.aims = tuple(CaseTarget(group, certain) for group, certain in chosen)
+        self.aims = tuple(
+            CaseTarget(group, certain, parts.get(group.path)) for group, certain in chosen
+        )
         self.workloads = len({group.pod or group.path for group, _ in chosen})
         """Containers of one pod go together."""
         self.sources = tuple(dict.fromkeys(s for aim in self.aims for s in aim.sources))
@@ -107,7 +137,7 @@ class DecisionCase:
         """Uncounted memory, meanwhile: by claims made since, and at most, if they went on as
         they did; or if they hold by now what he held (a socket that was handed on).
         """
-        age, meant = node.claims_seconds, {aim.target.path for aim in self.aims}
+        age, meant = node.claims_seconds, {aim.judged.path for aim in self.aims}
         if age is None:
             return 0, 0
         held, possible, slope, claimed = 0, 0, 0.0, node.seconds - age
@@ -143,6 +173,12 @@ class DecisionCase:
         """All of it, the first by name."""
         rest = len(self.aims) - 1
         return self.aims[0].target.name + (f" and {rest} more" if rest else "")
+
+    @property
+    def part_words(self) -> str:
+        """Which parts of users it is only; empty: nobody in it is a user."""
+        parts = [aim.target.name for aim in self.aims if aim.whole]
+        return f" (no more than {', '.join(parts)})" if parts else ""
 
     @property
     def predicted(self) -> int:

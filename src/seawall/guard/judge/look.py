@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from seawall.guard.tick_facts import Group, Node
+from seawall.guard.tick_facts import Group, Node, UserSlice
 
 CLAIMS_SECONDS = 120.0
 """In peace they come once a minute; older ones say nothing of this moment: there was no watcher."""
@@ -62,7 +62,7 @@ _NOTHING = TakenBefore(0, 0)
 class Look:
     """The node at one moment, and every group's charge and uncounted memory."""
 
-    __slots__ = ("groups", "has_bounds", "headroom", "residual", "seconds")
+    __slots__ = ("groups", "has_bounds", "headroom", "parts", "residual", "seconds")
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -73,6 +73,8 @@ class Look:
         """There were claims then, or these are the first that came later."""
         self.groups: dict[str, GroupAtLook] = {}
         """By path."""
+        self.parts: dict[str, tuple[int, int]] = {}
+        """Of users: inode, and bytes with what was certain of uncounted memory."""
 
     def take(
         self, node: Node, groups: Mapping[str, Group], lately: Mapping[str, LastClaim], least: float
@@ -86,6 +88,7 @@ class Look:
         self.has_bounds = are_of_now(node)
         held = self.groups
         held.clear()
+        self.parts.clear()
         for path, group in groups.items():
             outside = group.outside
             certain, most = outside.certain_bytes, outside.most_bytes
@@ -96,6 +99,9 @@ class Look:
             held[path] = GroupAtLook(
                 group.inode, group.taken_at_most_bytes, certain, most, hard, group.class_rank,
             )  # fmt: skip
+            for part in group.parts if isinstance(group, UserSlice) else ():
+                bytes_of = part.taken_at_most_bytes + part.outside.certain_bytes
+                self.parts[part.path] = part.inode, bytes_of
 
     def learn_bounds(self, groups: Mapping[str, Group]) -> None:
         """From the first claims: what was held before them has not grown since.  Nor is it
@@ -142,6 +148,11 @@ class Look:
         """
         found = self._of(group)
         return TakenBefore(found.taken, found.certain) if found else _NOTHING
+
+    def part_before(self, part: Group) -> int:
+        """What a part of a user had taken, uncounted memory too; 0 when it was not there."""
+        inode, held = self.parts.get(part.path, (part.inode, 0))
+        return held if inode == part.inode else 0
 
     def hard_before(self, group: Group) -> int | None:
         """What only its end gave back of what it had taken; None: it was not read then."""

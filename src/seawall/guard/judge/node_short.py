@@ -21,6 +21,7 @@ from seawall.guard.judge.proof import (
 from seawall.guard.judge.ranking import RankedRows, rank, ranks_of, rows_of
 from seawall.guard.judge.row import OVER_LIMIT, PROVED, Row
 from seawall.guard.judge.shortage import URGENT_SECONDS, Shortage, base_floor
+from seawall.guard.judge.user_parts import parts_of_rows, why_no_part
 from seawall.guard.judge.victim_choice import ChoiceContext, VictimChoice, choose
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import Group, Node
@@ -166,6 +167,7 @@ def _mark(state: PolicyState, rows: list[Row], node: Node) -> None:
     """Reasons against that only the judge's memory knows."""
     for row in rows:
         done = state.hold.why_done(row.group)
+        done = done or why_no_part(state, row.group, uncounted=row.tier == OVER_LIMIT, at=node)
         if done:
             row.against.append(done)
         elif row.tier == OVER_LIMIT and not _lasts_or_grows(state, row, node):
@@ -192,7 +194,10 @@ def _decide(
     if held is not None and not any(held.holds(row.group) for row in chosen):
         held = None
     decision = held.decision if held is not None else state.next_decision()
-    case = DecisionCase(decision, "node_short", node, [(row.group, row.certain) for row in chosen])
+    case = DecisionCase(
+        decision, "node_short", node, [(row.group, row.certain) for row in chosen],
+        parts_of_rows(chosen, state.window.best(node)),
+    )  # fmt: skip
     case.need, case.floor = shortage.need_bytes, shortage.floor_bytes
     is_proved = chosen[0].tier <= PROVED
     case.relief = case.floor + (case.need // 2 if is_proved else 0)
@@ -217,7 +222,8 @@ def _decide(
         what = f"it {stood} and is killed" if is_one else f"{was[0]} {stood}, {what}"
     return state.verdict(
         case.decision, node, "node_short", orders=orders, ranking=ranking,
-        need=case.need, sentence=f"{left}. {why}: {what}, {size(case.predicted)} should come back",
+        need=case.need,
+        sentence=f"{left}. {why}: {what}{case.part_words}, {size(case.predicted)} should come back",
     )  # fmt: skip
 
 

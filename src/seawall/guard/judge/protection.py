@@ -13,6 +13,7 @@ root has set it, and it protects.
 
 from collections.abc import Sequence
 
+from seawall.cgroup_paths import user_of
 from seawall.guard.settings import Settings
 from seawall.guard.tick_facts import GUARANTEED, Group
 from seawall.role_claims import claimed_role, is_claimed
@@ -39,6 +40,8 @@ class Protection:
         path = group.path
         if path in {"", "/"}:
             return "it is the root of all"
+        if user_of(path) == 0:
+            return "root's own sessions"
         if not self.is_in_scope(path):
             return f"outside the scope ({self.scope_words})"
         if is_within(self.own, path):

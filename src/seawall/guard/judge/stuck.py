@@ -7,7 +7,7 @@ and still gets on with its work is left alone: slow is not stuck.
 """
 
 from seawall.guard.settings import Settings
-from seawall.guard.tick_facts import Group
+from seawall.guard.tick_facts import Group, UserSlice
 from seawall.words import duration, size
 
 NO_PROGRESS = 0.02
@@ -20,7 +20,11 @@ TURN_SECONDS = 60.0
 
 
 def is_candidate(group: Group, settings: Settings) -> bool:
-    """It has been at its limit for half the time: worth a closer look."""
+    """It has been at its limit for half the time: worth a closer look.  No user as a whole: of
+    many programs only some hang.
+    """
+    if isinstance(group, UserSlice):
+        return False
     return settings.stuck and group.at_limit_seconds * 2 >= settings.stuck_seconds
 
 
@@ -44,7 +48,7 @@ def is_stuck(group: Group, settings: Settings) -> bool:
 
     ``at_limit_seconds`` begins anew whenever the kernel's OOM killer ends something in it.
     """
-    if not settings.stuck or group.at_limit_seconds < settings.stuck_seconds:
+    if not is_candidate(group, settings) or group.at_limit_seconds < settings.stuck_seconds:
         return False
     if not group.hopeless_why or group.events_max < HITS_PER_SECOND:
         return False

@@ -80,9 +80,12 @@ class Details:
         group.processes = len(pids) if is_whole else None
         is_job = part_of(group.path) is not None
         adjs = [adj for pid in asked if (adj := self._adj(pid, is_job=is_job)) is not None]
-        if adjs:
+        if adjs and not member.folder.is_user_slice:  # of a user's each part has its own
             group.adj = min(adjs)
         group.gives_back_bytes = self._gives_back(group, pids, is_whole=is_whole)
+        if member.apart and group.gives_back_bytes is not None:
+            apart = sum(one.charge_bytes for one in member.apart)
+            group.gives_back_bytes = max(0, group.gives_back_bytes - apart)
         user = self._user_seconds(group.path, asked if len(asked) == len(pids) else [])
         progress = self._progress(member, user, now)
         group.progress_per_second = member.told_progress if progress is None else progress

@@ -5,24 +5,29 @@ A workload is a container or a batch job as a whole, a unit, or a plain cgroup t
 it.  What a container made below itself is never looked at (its names are its own invention).
 Slices, pods and users' managers only lead there.
 
+Where users count as one (``user_slices``) a user's slice is a workload, and what is below it but
+for containers and jobs is a part of that.
+
 Below a unit of the host's only containers and jobs are workloads: a runtime without systemd's
 help makes its containers below its own unit (runc on cgroup v1), Slurm its jobs.  As long as it
 has any the unit is, like a pod, none itself: what is charged to it includes theirs.  What else a
 service made below itself belongs to it, and so does all below a user's units and a machine's.
 """
 
-from seawall.cgroup_paths import CgroupPlace, place_of
+from seawall.cgroup_paths import CgroupPlace, place_of, user_of
 
 
 class Folder:
     """One folder of the tree.  Refers to the one above it, never below: no reference cycle."""
 
     __slots__ = (
-        "above", "children", "inner", "inode", "is_group", "is_leaf", "is_plain", "is_unit",
-        "is_within_unit", "limit", "limit_fd", "manager", "path", "watch",
+        "above", "children", "inner", "inode", "is_group", "is_leaf", "is_own", "is_plain",
+        "is_unit", "is_within_unit", "limit", "limit_fd", "manager", "path", "user", "watch",
     )  # fmt: skip
 
-    def __init__(self, path: str, inode: int, above: "Folder | None") -> None:
+    def __init__(
+        self, path: str, inode: int, above: "Folder | None", *, user_slices: bool = False
+    ) -> None:  # fmt: skip
         self.path = path
         """Below the mount point; the root's is ``/``."""
         self.inode = inode
@@ -41,7 +46,12 @@ class Folder:
         """Of the host: a workload as long as there is none below it."""
         self.is_plain = (kind == "cgroup" or is_manager) and not self.is_within_unit
         """A workload as long as it has no folder below it."""
-        self.is_leaf = kind == "container" or place.job is not None
+        self.is_own = self.is_leaf = kind == "container" or place.job is not None
+        """A container or a job: a workload of its own wherever it is."""
+        self.user: str = above.user if above is not None else ""
+        """Path of the slice of the user whose it is, where users count as one."""
+        if user_slices and user_of(path) is not None:
+            self.user = path
         if not self.is_within_unit and not self.is_unit:
             self.is_leaf |= kind == "unit" and not is_manager
         if place.monitors:
@@ -60,6 +70,16 @@ class Folder:
         # What a user made has the manager's unit too.
         if (is_manager or self.is_unit) and not self.manager:
             self.manager = path
+
+    @property
+    def is_user_slice(self) -> bool:
+        """It is a user, and not only of one."""
+        return self.user == self.path
+
+    @property
+    def is_part(self) -> bool:
+        """It counts to its user."""
+        return bool(self.user) and not self.is_own and not self.is_user_slice
 
 
 def _is_looked_into(path: str, place: CgroupPlace) -> bool:

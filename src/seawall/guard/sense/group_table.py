@@ -33,6 +33,7 @@ from seawall.guard.sense.member import (
 )
 from seawall.guard.sense.protected_cache import protected_cache
 from seawall.guard.sense.tree import GroupTree
+from seawall.guard.sense.users import gather_users, sum_users, swapped_of
 from seawall.guard.tick_facts import NOT_TOLD, Group
 
 _LIMITS_SECONDS: Final = 10.0
@@ -55,11 +56,13 @@ class GroupTable:
         "unswappable_bytes",
     )  # fmt: skip
 
-    def __init__(self, mounts: Mounts, *, are_told: bool = True) -> None:
-        """``are_told``: a watcher tells who they are."""
+    def __init__(
+        self, mounts: Mounts, *, are_told: bool = True, user_slices: bool = False
+    ) -> None:  # fmt: skip
+        """``are_told``: a watcher tells who they are.  ``user_slices``: each user is one."""
         self._unknown = NOT_TOLD if are_told else ""
         self.names = Names(mounts)
-        self.tree = GroupTree(mounts.memory)
+        self.tree = GroupTree(mounts.memory, user_slices=user_slices)
         self.by_path: dict[str, Group] = {}
         self.members: dict[str, GroupMember] = {}
         self._limits = Cadence(_LIMITS_SECONDS)
@@ -107,6 +110,7 @@ class GroupTable:
 
     def _take_in(self, now: float, *, has_swap: bool) -> int:
         tree, gone = self.tree, 0
+        is_same = not (tree.removed_folders or tree.new_folders or tree.turned_units)
         for folder in tree.removed_folders:
             member = self.members.pop(folder.path, None)
             if member is not None:
@@ -120,11 +124,14 @@ class GroupTable:
             if member.charge_fd < 0:
                 self._miss(charge, -member.charge_fd)
             self.members[folder.path] = member
-            self.by_path[folder.path] = member.group
+            if not folder.is_part:
+                self.by_path[folder.path] = member.group
             read_promises(member, self.names, has_swap=has_swap)
             self._read_limit_of(member)
         tree.new_folders.clear()
         _show_or_hide_units(tree, self.members, self.by_path)
+        if tree.user_slices and not is_same:
+            gather_users(self.members)
         return gone
 
     def _miss(self, name: str, number: int) -> None:
@@ -175,6 +182,8 @@ class GroupTable:
                 if isinstance(error, OSError) and error.errno == errno.ENODEV:
                     lost.append(member)
                 continue
+            if member.apart:
+                charge = max(0, charge - sum(group.charge_bytes for group in member.apart))
             if member.swap_most is not None:
                 unswappable += unswappable_of(member, charge)
             if swap_cached is not None:
@@ -183,6 +192,8 @@ class GroupTable:
                 group = member.group
                 self._moved(member, charge, now, group.swapped_bytes, group.swap_cached_bytes)
         self.unswappable_bytes = unswappable
+        if self.tree.user_slices:
+            sum_users(self.members)
         _release_lost(lost, self.tree, self.names)
 
     def _moved(
@@ -212,8 +223,12 @@ class GroupTable:
         if member.swap_fd == -1:
             self._open_swap(member)
         found = number_of(member.swap_fd) if member.swap_fd >= 0 else None
-        if found is None or self.names.version == 2:
-            return found
+        if found is None:
+            return None
+        if self.names.version == 2:
+            return max(0, found - swapped_of(member.apart)) if member.apart else found
+        for group in member.apart:
+            found -= group.taken_at_most_bytes
         return max(0, found - charge)
 
     def _open_swap(self, member: GroupMember) -> None:
@@ -392,6 +407,8 @@ def _show_or_hide_units(
     for unit in tree.turned_units:
         member = members.get(unit.path)
         if member is None or member.folder is not unit:
+            continue
+        if unit.is_part:
             continue
         if unit.inner:
             by_path.pop(unit.path, None)

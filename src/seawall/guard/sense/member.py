@@ -12,7 +12,7 @@ from seawall.guard.sense.group_folder import Folder
 from seawall.guard.sense.group_pressure import GroupPressure
 from seawall.guard.sense.tick_vmstat import Rate
 from seawall.guard.sense.trend import Anchors
-from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group
+from seawall.guard.tick_facts import BEST_EFFORT, BURSTABLE, GUARANTEED, SYSTEM, Group, UserSlice
 
 _RANKS: Final = {"BestEffort": BEST_EFFORT, "Burstable": BURSTABLE, "Guaranteed": GUARANTEED}
 UNLIMITED_BYTES: Final = 1 << 62
@@ -23,16 +23,19 @@ class GroupMember:
     """One workload's files; closed when it goes."""
 
     __slots__ = (
-        "anchors", "at_limit_since", "certain_anchors", "charge_fd", "claims_round", "events_fd",
-        "events_path", "first_limit", "folder", "group", "hits", "is_delegated", "is_empty",
-        "is_idle", "is_new", "kernel_kills", "pressure", "swap_fd", "swap_most",
+        "anchors", "apart", "at_limit_since", "certain_anchors", "charge_fd", "claims_round",
+        "events_fd", "events_path", "first_limit", "folder", "group", "hits", "is_delegated",
+        "is_empty", "is_idle", "is_new", "kernel_kills", "pressure", "swap_fd", "swap_most",
         "tells_request", "told_progress", "user_rate",
     )  # fmt: skip
 
     def __init__(self, folder: Folder, now: float, charge_path: str, unknown: str = "") -> None:
         """``unknown``: why nobody touches it before the watcher has told who it is."""
         self.folder = folder
-        self.group = group = Group(folder.path, folder.inode)
+        kind = UserSlice if folder.is_user_slice else Group
+        self.group = group = kind(folder.path, folder.inode)
+        self.apart: list[Group] = []
+        """Of a user: containers and jobs below, whose memory is charged here too."""
         place = place_of(folder.path)
         self.is_delegated = place.is_delegated
         self.tells_request = place.tells_request
@@ -186,7 +189,7 @@ def read_promises(member: GroupMember, names: Names, *, has_swap: bool) -> None:
     if group.request_bytes is None and not member.is_delegated:
         files = (names.of(group.path, "memory.min"), names.of(group.path, "memory.low"))
         group.request_bytes = max(plain(path, UNLIMITED_BYTES) for path in files) or None
-    if has_swap:
+    if has_swap and not member.folder.is_user_slice:  # its parts are asked
         member.swap_most = _swap_most(member.folder, names)
 
 

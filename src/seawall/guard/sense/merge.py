@@ -11,13 +11,13 @@ Users make any number of cgroups below their managers: those wait in a part of i
 from collections.abc import Mapping
 from typing import Final
 
-from seawall.cgroup_paths import place_of
+from seawall.cgroup_paths import place_of, user_of
 from seawall.guard.sense.member import GroupMember
 from seawall.guard.sense.residual import TickResidual
 from seawall.guard.sense.tick_gpu_nodes import TickGpuNodes
 from seawall.guard.sense.tree import DEPTH_MOST
 from seawall.guard.sense.watcher_numbers import is_moment, is_whole
-from seawall.guard.tick_facts import NOT_TOLD, NOTHING_OUTSIDE, SYSTEM, Outside
+from seawall.guard.tick_facts import NOT_TOLD, NOTHING_OUTSIDE, SYSTEM, Outside, UserSlice
 
 _TEXT_MOST: Final = 512
 _ROWS_MOST: Final = 10_000
@@ -152,6 +152,8 @@ class Merge:
     def _forget_others(self) -> None:
         total = 0
         for member in self._members.values():
+            if isinstance(member.group, UserSlice):
+                continue  # a sum
             if member.claims_round != self._round and member.group.outside.most_bytes:
                 member.group.outside = NOTHING_OUTSIDE
                 member.group.outside_slope = 0.0
@@ -178,8 +180,8 @@ class Merge:
 
     def _wait(self, path: str, row: dict[str, object]) -> None:
         self._no_longer(path)
-        if path.count("/") > DEPTH_MOST:
-            return  # never found
+        if path.count("/") > DEPTH_MOST or user_of(path) is not None:
+            return  # never found; a user's slice mostly is none
         is_made_up = _is_made_up(path)
         if is_made_up:
             self._leave_room(_home_of(path))

@@ -25,8 +25,9 @@ from seawall.guard.sense.tick_meminfo import TickMeminfo
 from seawall.guard.sense.tick_vmstat import Rate, TickVmstat
 from seawall.guard.sense.trend import Trend
 from seawall.guard.sense.triggers import Triggers
+from seawall.guard.sense.users import largest_parts
 from seawall.guard.settings import Settings
-from seawall.guard.tick_facts import NOT_TOLD, Group, Node
+from seawall.guard.tick_facts import NOT_TOLD, Group, Node, UserSlice
 
 _RARELY_SECONDS: Final = 10.0
 _DEEP_SECONDS: Final = 60.0
@@ -61,7 +62,7 @@ class Sense:
         self.vmstat = TickVmstat(proc)
         self.headroom = TickHeadroom(proc, sys, self._page)
         self.residual = TickResidual()
-        self.table = GroupTable(mounts, are_told=settings.watch)
+        self.table = GroupTable(mounts, are_told=settings.watch, user_slices=settings.user_slices)
         self.groups: dict[str, Group] = self.table.by_path
         self._details = Details(self.table.names, proc)
         self._merge = Merge(self.table.members, self.residual, self.headroom.gpu)
@@ -248,7 +249,7 @@ class Sense:
     def detail_all(self, wanted: Sequence[Group]) -> None:
         """Read what is only read of those that lead; of others it is old, and not known now."""
         if wanted or self._is_detailed:
-            self._details.forget(self.groups.values())
+            self._details.forget(member.group for member in self.table.members.values())
         self._is_detailed = bool(wanted)
         for group in wanted:
             self.detail(group)
@@ -259,6 +260,10 @@ class Sense:
         if member is not None and member.group is group:
             has_swap = bool(self.memory.swap_total)
             self._details.read(member, time.monotonic(), has_swap=has_swap)
+            if isinstance(group, UserSlice):
+                for part in largest_parts(group):
+                    of_part = self.table.members[part.path]
+                    self._details.read(of_part, time.monotonic(), has_swap=has_swap)
 
     def hear(self, message: dict[str, object]) -> None:
         """A message of the watcher."""

@@ -103,11 +103,13 @@ class GroupTree:
     __slots__ = (
         "_delegated", "_found", "_inner", "_mount", "_of_users", "_rescan", "_rescans", "_tick",
         "_todo", "_was", "_whole", "folders", "new_folders", "problem", "removed_folders",
-        "turned_units", "watches",
+        "turned_units", "user_slices", "watches",
     )  # fmt: skip
 
-    def __init__(self, mount: str) -> None:
+    def __init__(self, mount: str, *, user_slices: bool = False) -> None:
         self._mount = mount
+        self.user_slices = user_slices
+        """Each user is one workload."""
         self.watches = Watches()
         self.folders: dict[str, Folder] = {}
         self._of_users: dict[str, int] = {}
@@ -229,7 +231,7 @@ class GroupTree:
         found = self.stat(path)
         if found is None or not self._has_room(path, above):
             return
-        folder = Folder(path, found.st_ino, above)
+        folder = Folder(path, found.st_ino, above, user_slices=self.user_slices)
         if folder.is_within_unit and folder.is_leaf and not self._is_charged(path):
             return  # of its unit, until a rescan finds that it is
         self.folders[path] = folder
@@ -311,7 +313,7 @@ class GroupTree:
 
     def _settle(self, folder: Folder) -> None:
         """A plain cgroup stops being a workload when something is made in it."""
-        is_single = folder.is_leaf or folder.is_unit
+        is_single = folder.is_leaf or folder.is_unit or folder.is_user_slice
         is_group = is_single or (folder.is_plain and not folder.children)
         if is_group == folder.is_group or folder.path == "/":
             return
