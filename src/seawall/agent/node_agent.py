@@ -16,6 +16,7 @@ from seawall.agent import api_connection as api
 from seawall.agent.api_connection import ApiAnswer, ApiConnection, ApiProblem
 from seawall.agent.cluster_orders import ClusterOrders
 from seawall.agent.culprits import Culprit, culprits_of
+from seawall.agent.evidence_writer import EvidenceWriter
 from seawall.agent.guard_page import GuardPage
 from seawall.agent.node_conditions import (
     BUSY,
@@ -94,14 +95,14 @@ class NodeAgent:
     """``turn`` again and again; it returns how long to wait."""
 
     def __init__(
-        self, watch: PageWatch, connection: ApiConnection, say: Say, pace: AgentPace | None = None,
-        orders: ClusterOrders | None = None,
+        self, watch: PageWatch, connection: "ApiConnection | EvidenceWriter", say: Say,
+        pace: AgentPace | None = None, orders: ClusterOrders | None = None,
     ) -> None:  # fmt: skip
         self.orders = orders
         """None: it brings the guard nothing."""
         self.pace = pace or AgentPace()
         self.watch, self.connection, self.outbox = watch, connection, Outbox()
-        self.node = connection.server.node
+        self.node = connection.node
         self.counts = {(kind, result): 0 for kind in COUNTED for result in RESULTS}
         self.turned_at = self._began = time.monotonic()
         self.last_death: dict[str, Any] | None = None
@@ -239,6 +240,7 @@ class NodeAgent:
         self._sequence = max(self._sequence + 1, int(time.monotonic() * 10))
         report: dict[str, Any] = {
             "at": api_time(time.time()), "sequence": self._sequence, "bootID": self.watch.boot_id,
+            "bootedAt": api_time(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)),
             "guard": guard_part(self.watch.current(time.monotonic())),
         }  # fmt: skip
         if self._trouble_since is not None and self._trouble_page is not None:
@@ -342,13 +344,13 @@ class NodeAgent:
         pause = min(_RETRY_MOST_SECONDS, max(after, pause))
         share = 0.8 + os.urandom(1)[0] / 640  # not all nodes at once
         self._retry_at = time.monotonic() + pause * share
-        self._tell(f"the API server was not reached: {words}")
+        self._tell(f"{self.connection.where} was not reached: {words}")
 
     def _well(self) -> None:
         self._failures = 0
         if self._said:
             self._tell("")
-            self._say("the API server takes what is told again")
+            self._say(f"{self.connection.where} takes what is told again")
 
     def _tell(self, words: str) -> None:
         """In the log, once."""
