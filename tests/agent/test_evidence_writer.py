@@ -42,7 +42,7 @@ def written(folder: Path) -> Iterator[EvidenceWriter]:
         writer.prepare()
         yield writer
     finally:
-        writer._lane.child.end()
+        writer.end()
 
 
 def until(is_so: Callable[[], object], seconds: float = 20.0) -> None:
@@ -124,7 +124,7 @@ def test_a_server_that_hangs_costs_seconds_and_one_child(
     monkeypatch.setattr("seawall.agent.evidence_writer.WRITE_SECONDS", 0.2)
     monkeypatch.setattr(EvidenceWriter, "_replace", _slow_replace)
     with written(shared) as writer:
-        child = writer._lane.child.pid
+        child = writer.pid
         for _ in range(2):
             began = time.monotonic()
             with pytest.raises(ApiProblem, match="no answer for"):
@@ -133,7 +133,7 @@ def test_a_server_that_hangs_costs_seconds_and_one_child(
         until((shared / "n7.json").exists)
         assert (shared / "n7.json").read_bytes() == b"late"
         until(lambda: _is_taken(writer))
-        assert writer._lane.child.pid == child
+        assert writer.pid == child
 
 
 def _slow_replace(writer: EvidenceWriter, data: bytes) -> None:
@@ -152,7 +152,7 @@ def _is_taken(writer: EvidenceWriter) -> bool:
 def test_the_agent_ends_with_who_writes_for_it(shared: Path) -> None:
     with written(shared) as writer:
         writer.send(REPORT, b"{}")
-        os.kill(writer._lane.child.pid, signal.SIGKILL)
+        os.kill(writer.pid, signal.SIGKILL)
         with pytest.raises(UsageProblem, match="who wrote there ended"):
             writer.send(REPORT, b"{}")
 

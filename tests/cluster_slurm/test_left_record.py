@@ -276,7 +276,7 @@ def test_names_of_nodes_lead_nowhere_else(folder: Path) -> None:
 
 
 def test_a_server_that_hangs_holds_up_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_folder, "_file", lambda *_: time.sleep(60.0))
+    monkeypatch.setattr(evidence_folder, "read_record", lambda *_: time.sleep(60.0))
     monkeypatch.setattr(evidence_folder, "READ_SECONDS", 0.2)
     began = time.monotonic()
     (one,), problem = heard(folder)

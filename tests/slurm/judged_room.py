@@ -200,7 +200,7 @@ def leave_record(room: SlurmRoom, node: str, folder: Path, user: str = KILLER) -
     try:
         writer.send(REPORT, body)
     finally:
-        writer._lane.child.end()
+        writer.end()
 
 
 def start_innocents(room: SlurmRoom, jobs: int) -> list[int]:

@@ -56,8 +56,17 @@ class EvidenceWriter:
         """It always is: a child costs nothing while nothing is told."""
         return True
 
+    @property
+    def pid(self) -> int:
+        """Of the child; 0: there is none."""
+        return self._lane.child.pid
+
     def close(self) -> None:
         """There is nothing to save by it."""
+
+    def end(self) -> None:
+        """Without waiting for the child."""
+        self._lane.child.end()
 
     def forget_token(self) -> None:
         """There is none."""

@@ -109,7 +109,7 @@ def _answer(question: bytes) -> bytes:
     try:
         for node in asked["nodes"] if not problem else ():
             try:
-                nodes[node] = (False, base64.b64encode(_file(folder, node, owners)).decode())
+                nodes[node] = (False, base64.b64encode(read_record(folder, node, owners)).decode())
             except (OSError, RecordRefused) as error:
                 nodes[node] = (True, getattr(error, "strerror", None) or str(error))
     finally:
@@ -117,8 +117,8 @@ def _answer(question: bytes) -> bytes:
     return json.dumps({"problem": problem, "nodes": nodes}).encode()
 
 
-def _file(folder: int, node: str, owners: Collection[int]) -> bytes:
-    """OSError, RecordRefused."""
+def read_record(folder: int, node: str, owners: Collection[int]) -> bytes:
+    """What a node left; OSError, RecordRefused."""
     if not set(node) <= _NODE_LETTERS or node.startswith("."):
         raise RecordRefused("no name of a file")
     try:
