@@ -80,7 +80,7 @@ def test_suspects_say_of_which_dead_nodes_a_record_was_read_and_why_of_no_other(
         state.quarantines = {one.name: replace(one, key=first.jobs[0].keys[1])}
     done = seawall_slurm("suspects", f"--state={folder}")
     text = " ".join(done.stdout.split())
-    assert "records of 2 of 4 dead nodes: n3: it left none" in text
+    assert "records of 2 of 4 dead nodes: n3, n4: it left none" in text
     assert "named in the records of 1 of 4 nodes" in text
     assert "\x1b" not in done.stdout
     document = json.loads(seawall_slurm("suspects", f"--state={folder}", "--json").stdout)

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple, NoReturn
 from seawall import own_process
 from seawall.agent.api_connection import ApiConnection, ApiProblem, server_of
 from seawall.agent.cluster_orders import ClusterOrders
-from seawall.agent.evidence_writer import EvidenceWriter
 from seawall.agent.node_agent import NodeAgent
 from seawall.agent.order_folder import OrderFolder
 from seawall.agent.page_watch import PageWatch, boot_id_here
@@ -96,6 +95,8 @@ def _of_cluster(settings: AgentSettings, watch: PageWatch) -> NodeAgent:
 
 def _of_slurm(settings: AgentSettings, watch: PageWatch) -> NodeAgent:
     """Its child is forked before rights are given up: it becomes the folder's owner."""
+    from seawall.agent.evidence_writer import EvidenceWriter  # noqa: PLC0415 - not in Kubernetes
+
     writer = EvidenceWriter(settings.evidence, settings.node)
     try:
         writer.prepare()

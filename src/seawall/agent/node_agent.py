@@ -10,13 +10,12 @@ import os
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seawall.agent import api_connection as api
 from seawall.agent.api_connection import ApiAnswer, ApiConnection, ApiProblem
 from seawall.agent.cluster_orders import ClusterOrders
 from seawall.agent.culprits import Culprit, culprits_of
-from seawall.agent.evidence_writer import EvidenceWriter
 from seawall.agent.guard_page import GuardPage
 from seawall.agent.node_conditions import (
     BUSY,
@@ -44,6 +43,9 @@ from seawall.agent.node_messages import (
 from seawall.agent.outbox import Outbox
 from seawall.agent.page_watch import PageWatch
 from seawall.guard.tell.plain import plain
+
+if TYPE_CHECKING:
+    from seawall.agent.evidence_writer import EvidenceWriter
 
 
 class AgentPace(NamedTuple):

@@ -117,9 +117,12 @@ def _missing_records(state: SlurmState) -> Iterator[NotSeen]:
     if not state.evidence:
         yield NotSeen(what, "no folder is named where nodes leave them", "slurm-controller.toml")
         return
-    nodes = [f"{one.node}: {one.record_words or 'not looked for'}" for one in missing[-_NOTES:]]
+    whys: dict[str, list[str]] = {}
+    for one in missing[-_NOTES:]:
+        whys.setdefault(one.record_words or "not looked for", []).append(one.node)
+    nodes = "; ".join(f"{', '.join(names)}: {why}" for why, names in whys.items())
     more = f"; and {len(missing) - _NOTES} more" if len(missing) > _NOTES else ""
-    yield NotSeen(what, f"{'; '.join(nodes)}{more}", state.evidence)
+    yield NotSeen(what, f"{nodes}{more}", state.evidence)
 
 
 def slurm_suspects_lines(page: SlurmSuspectsPage, paper: Console, *, whole: bool) -> Iterator[str]:
