@@ -85,7 +85,7 @@ slurm-churn: $(VENV)/dev.ready
 # two minutes each.
 slurm-campaign: $(VENV)/dev.ready
 	tests/install_system_packages
-	$(BIN)/python -m tests.slurm.judge_campaign $(or $(RUNS),20) slurm-judge.jsonl || [ $$? = 75 ]
+	$(BIN)/python -m tests.slurm.judge_campaign $(or $(RUNS),20) slurm-judge.jsonl $(if $(RECORDS),records) || [ $$? = 75 ]
 
 # packaging/kubernetes/cluster, from the chart; needs Go once, for helm.
 manifests: $(VENV)/dev.ready

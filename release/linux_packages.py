@@ -34,7 +34,7 @@ _BY_HAND: Final = {
     "usr/lib/seawall/hooks/notify.py": _PACKAGING / "hooks/notify.py",
     **{
         f"usr/lib/seawall/slurm/{name}": _PACKAGING / "slurm" / name
-        for name in ("health", "prolog", "epilog", "task-prolog", "slurm.toml")
+        for name in ("health", "prolog", "epilog", "task-prolog", "slurm.toml", "agent.conf")
     },
     f"{_DOCS}/kubernetes/system-priorities.yaml": _PACKAGING / "kubernetes/system-priorities.yaml",
     f"{_DOCS}/kubernetes/tenant-quota.yaml": _PACKAGING / "kubernetes/tenant-quota.yaml",
@@ -118,7 +118,7 @@ def _made(kind: str) -> dict[str, bytes]:
 
 
 def _row(place: str, path: Path) -> dict[str, Any]:
-    is_program = place.startswith(_PROGRAMS) and not place.endswith(".toml")
+    is_program = place.startswith(_PROGRAMS) and not place.endswith((".toml", ".conf"))
     mode = 0o755 if is_program else 0o644
     return {"src": str(path), "dst": f"/{place}", "file_info": _info(mode)}
 

@@ -6,6 +6,7 @@ from typing import Any
 from tests.guard.telling import BOOT, CGROUP, GIB, MIB, POD_UID, group, node, order, rank, verdict
 
 from seawall.agent.last_death import last_death
+from seawall.agent.node_messages import api_time
 from seawall.blackbox.frame import Frame, pack
 from seawall.blackbox.reader import Box
 from seawall.blackbox.ring import RingFile
@@ -93,6 +94,18 @@ def test_whom_the_guard_proved_before_the_end(tmp_path: Path) -> None:
     assert ("MemoryAmple", []) not in kinds(death)
     assert len(death["samples"]) == 12
     assert death["samples"][-1]["headroomBytes"] == 100 * MIB
+
+
+def test_of_slurm_it_is_the_job_and_when_its_boot_began(tmp_path: Path) -> None:
+    film = Film(tmp_path / "box")
+    path = "/slurm/uid_1000/job_4711"
+    film.dying(-30, 0, [group("slurm:4711@alice", path, outside=1900 * MIB, most=2 * GIB)])
+    film.decide(-20, rows=(rank(is_source=True, path=path, name="slurm:4711@alice"),))
+    film.frame("line", -9, {"kernel": OOM.format("NONE", f"{path}/step_0/task_0")})
+    death = film.death()
+    assert {tuple(line["pods"]) for line in death["record"]} == {("slurm:4711",)}
+    assert [line["kind"] for line in death["record"]][::2] == ["Proved", "OomLine"]
+    assert death["bootedAt"] == api_time(UNIX - UP)
 
 
 def test_without_a_proof_it_is_possible_at_the_most(tmp_path: Path) -> None:

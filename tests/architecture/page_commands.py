@@ -128,6 +128,11 @@ ELSEWHERE = (
         "tests/slurm/test_slurm_judge.py",
     ),
     Elsewhere(
+        r"install -d -o slurm .*|install -D .*/agent\.conf .*|systemctl enable --now seawall-agent",
+        _SYSTEMD,
+        "tests/agent/test_evidence_writer.py",
+    ),
+    Elsewhere(
         r"scp seawall\.pyz node: && .*",
         "wants the file that is released",
         "tests/release/test_pyz.py",
@@ -139,7 +144,7 @@ ELSEWHERE = (
     ),
     Elsewhere(r"make why", "what a fresh clone runs", "tests/fresh_root"),
     Elsewhere(r"make (test|docs|check|lock)", _CONTRIBUTOR, "Makefile"),
-    Elsewhere(r"make [a-z-]+", _CONTRIBUTOR, "Makefile"),
+    Elsewhere(r"make [a-z-]+( RECORDS=1)?", _CONTRIBUTOR, "Makefile"),
     Elsewhere(r"git checkout COMMIT && make dist", _CONTRIBUTOR, "tests/release/test_pyz.py"),
     Elsewhere(
         r"python -m (bench|tests\.(cluster|films|kernels))\b.*",

@@ -19,6 +19,7 @@ approval = "auto"
 hold_hours = 12
 protected_users = ["root", "daemon"]
 watched_since = 2026-11-01
+evidence = "/shared/seawall"
 [accounts]
 physics = "observe"
 [brakes]
@@ -32,6 +33,7 @@ def test_a_policy_is_read_whole() -> None:
     assert policy.approval_of("physics") == "observe"
     assert policy.approval_of("biology") == "auto"
     assert policy.hold_seconds == 43200.0
+    assert policy.evidence == "/shared/seawall"
     assert policy.watched_since_seconds == 1793491200.0
     assert policy.brakes.held_jobs_most == 20
     assert policy.brakes.nodes_least == 2
@@ -49,6 +51,7 @@ def test_without_a_word_nothing_is_done() -> None:
     [
         (b"dry-run = false", "no such key"),
         (b"dry_run = 0", "true or false"),
+        (b'evidence = "shared/seawall"', "whole path"),
         (b'approval = "yes"', "observe, approve, auto"),
         (b"[brakes]\nnodes_least = 1", "2 to 1000"),
         (b"[brakes]\nspeed = 1", "no such key"),

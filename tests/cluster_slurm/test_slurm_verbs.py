@@ -11,6 +11,8 @@ import pytest
 from tests.cluster_slurm.test_hold_plan import active, ledger
 
 import seawall
+from seawall.cluster.judge.node_death import EvidenceKind
+from seawall.cluster.objects.record_line import RecordLine
 from seawall.cluster.slurm.job_quarantine import JobHold
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
 
@@ -59,6 +61,31 @@ def test_suspects_as_text_fit_on_a_screen_and_steer_nothing(folder: Path) -> Non
     assert "\x1b" not in text
     assert "NOBODY WATCHES" in text
     assert "10 more" in text
+
+
+def test_suspects_say_of_which_dead_nodes_a_record_was_read_and_why_of_no_other(
+    folder: Path,
+) -> None:
+    text = seawall_slurm("suspects", f"--state={folder}").stdout
+    assert "records of 4 of 4 dead nodes: no folder is named" in " ".join(text.split())
+    with SlurmStateFolder(str(folder)).change() as state:
+        state.evidence = "/shared/seawall"
+        first, second, *rest = state.deaths
+        named = RecordLine(EvidenceKind.PROVED, (first.jobs[0].run,))
+        state.deaths = [
+            replace(first, record=(named,)), replace(second, record=()),
+            *(replace(one, record_words="it left none\x1b[31m") for one in rest),
+        ]  # fmt: skip
+        one = active()
+        state.quarantines = {one.name: replace(one, key=first.jobs[0].keys[1])}
+    done = seawall_slurm("suspects", f"--state={folder}")
+    text = " ".join(done.stdout.split())
+    assert "records of 2 of 4 dead nodes: n3, n4: it left none" in text
+    assert "named in the records of 1 of 4 nodes" in text
+    assert "\x1b" not in done.stdout
+    document = json.loads(seawall_slurm("suspects", f"--state={folder}", "--json").stdout)
+    assert (document["evidence_folder"], document["records"]) == ("/shared/seawall", 2)
+    assert document["suspects"][0]["records_accuse"] == 1
 
 
 @pytest.mark.parametrize(

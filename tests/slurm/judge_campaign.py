@@ -1,5 +1,6 @@
 """Runs of one scenario after the other in one real Slurm: an array of 200 tasks kills nodes among
-other users' jobs.  ``python -m tests.slurm.judge_campaign RUNS JOURNAL``; a line a run.
+other users' jobs.  ``python -m tests.slurm.judge_campaign RUNS JOURNAL [records]``; a line a run.
+With ``records`` each node that dies leaves one that names the array's task.
 """
 
 import json
@@ -23,6 +24,7 @@ from tests.slurm.judged_room import (
 from tests.slurm.slurm_room import SlurmRoom, missing
 
 NODES_MOST = 3
+NODES_WITH_RECORD = 2
 ALIVE = ("RUNNING", "PENDING", "COMPLETING", "CONFIGURING", "REQUEUED", "NODE_FAIL")
 RUN_SECONDS = 420
 NAMES = (
@@ -59,7 +61,9 @@ def touched(
     return found
 
 
-def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) -> dict[str, Any]:
+def play(
+    room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int, evidence: Path | None
+) -> dict[str, Any]:
     before = other_jobs(room, innocents)
     judge.start()
     room.wait(judge.read, "the first look")
@@ -68,7 +72,7 @@ def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) 
         f"--job-name={NAMES[number % len(NAMES)]}", user=KILLER,
     )  # fmt: skip
     began = time.monotonic()
-    with NodeKiller(room, reboots=False) as killer:
+    with NodeKiller(room, reboots=False, evidence=evidence) as killer:
         while time.monotonic() - began < RUN_SECONDS and not is_held(room):
             time.sleep(1.0)
         held = is_held(room)
@@ -76,7 +80,7 @@ def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) 
         time.sleep(5.0)
         after = other_jobs(room, innocents)
         killed = list(killer.killed)
-        deaths = len(judge.read().get("deaths", ()))
+        deaths = judge.read().get("deaths", ())
         states = judge.states()
         status = judge.stop()
         undone = judge.verb("undo", "--all")
@@ -86,11 +90,14 @@ def play(room: SlurmRoom, judge: SlurmJudge, innocents: list[int], number: int) 
     room.command("scancel", *map(str, innocents))
     room.wait(lambda: set(room.states().values()) == {"idle"}, "idle nodes", 180)
     hit = touched(before, after)
-    quick = killed and len(killed) <= NODES_MOST
+    most = NODES_MOST if evidence is None else NODES_WITH_RECORD
+    quick = 0 < len(killed) <= most
     return {
         "log": [] if quick and not hit else judge.log().splitlines()[-30:], "left": left[:4],
-        "run": number, "array": array, "name": NAMES[number % len(NAMES)], "held": held,
-        "nodes_killed": len(killed), "deaths_seen": deaths, "seconds": seconds,
+        "run": number, "quick": quick, "array": array, "name": NAMES[number % len(NAMES)],
+        "held": held, "nodes_killed": len(killed), "deaths_seen": len(deaths),
+        "with_record": evidence is not None,
+        "records": [one["record"] is not None for one in deaths], "seconds": seconds,
         "others": len(before), "others_touched": len(hit), "touched": hit,
         "quarantines": sorted(states.values()), "undo_status": undone.returncode,
         "released": bool(left) and all(priority > 0 for *_, priority in left),
@@ -106,7 +113,7 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def main(runs: int, journal: Path) -> int:
+def main(runs: int, journal: Path, *, has_records: bool) -> int:
     if why := missing():
         sys.stdout.write(f"skipped: {why}\n")
         return 75
@@ -114,11 +121,12 @@ def main(runs: int, journal: Path) -> int:
     with judged_room() as room:
         for number in range(runs):
             innocents = start_innocents(room, NODES)
-            with judge_of(room) as judge:
-                row = play(room, judge, innocents, number)
-            is_good = (
-                row["held"] and row["nodes_killed"] <= NODES_MOST and not row["others_touched"]
-            )
+            evidence = room.folder / f"evidence-{number}" if has_records else None
+            if evidence is not None:
+                evidence.mkdir(mode=0o755)
+            with judge_of(room, evidence=evidence) as judge:
+                row = play(room, judge, innocents, number, evidence)
+            is_good = row["held"] and row["quick"] and not row["others_touched"]
             bad += not is_good
             with journal.open("a") as out:
                 out.write(json.dumps(row) + "\n")
@@ -128,4 +136,4 @@ def main(runs: int, journal: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(int(sys.argv[1]), Path(sys.argv[2]), has_records="records" in sys.argv[3:]))

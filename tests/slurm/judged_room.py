@@ -13,6 +13,13 @@ from typing import Any
 
 from tests.slurm.slurm_room import SlurmRoom
 
+from seawall.agent.api_connection import REPORT
+from seawall.agent.culprits import culprit_of
+from seawall.agent.evidence_writer import EvidenceWriter
+from seawall.agent.guard_page import PageHolder
+from seawall.agent.node_messages import api_time, report_body
+from seawall.cluster.slurm.slurm_rows import slurm_seconds
+
 NODES = 24
 TIMEOUT = 12
 """SlurmdTimeout: seconds until slurmctld gives a silent node up."""
@@ -44,9 +51,12 @@ class SlurmJudge:
 
     def __init__(
         self, room: SlurmRoom, folder: Path, *, days: float = 30.0, dry_run: bool = False,
-        more: str = "",
+        more: str = "", evidence: Path | None = None,
     ) -> None:  # fmt: skip
-        """``days``: for how long no node has died, by the administrator's word."""
+        """``days``: for how long no node has died, by the administrator's word; ``evidence``: where
+        nodes leave their records.
+        """
+        more += f'evidence = "{evidence}"\n' if evidence is not None else ""
         self.room, self.folder, self.state = room, folder, folder / "state"
         folder.mkdir(exist_ok=True)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - days * 86400.0))
@@ -116,8 +126,12 @@ def judge_of(room: SlurmRoom, **more: Any) -> Iterator[SlurmJudge]:
 class NodeKiller:
     """Each node that a job of the named user runs on dies two seconds later, and boots anew."""
 
-    def __init__(self, room: SlurmRoom, user: str = KILLER, *, reboots: bool = True) -> None:
-        self.room, self.user, self.reboots = room, user, reboots
+    def __init__(
+        self, room: SlurmRoom, user: str = KILLER, *, reboots: bool = True,
+        evidence: Path | None = None,
+    ) -> None:  # fmt: skip
+        """``evidence``: before its end each node says there who took its memory."""
+        self.room, self.user, self.reboots, self.evidence = room, user, reboots, evidence
         self.killed: list[str] = []
         self.died_at: dict[str, float] = {}
         self._stop = threading.Event()
@@ -146,6 +160,8 @@ class NodeKiller:
         if nodes:
             self._stop.wait(2.0)
         for node in sorted(nodes):
+            if self.evidence is not None:
+                leave_record(self.room, node, self.evidence, self.user)
             self.room.kill_node(node)
             self.killed.append(node)
             self.died_at[node] = time.monotonic()
@@ -157,6 +173,34 @@ class NodeKiller:
             if whole or (states.get(node, "").startswith("down") and time.monotonic() - died > 20):
                 self.room.start_node(node, "-b")
                 del self.died_at[node]
+
+
+def leave_record(room: SlurmRoom, node: str, folder: Path, user: str = KILLER) -> None:
+    """As its agent does it, while its guard proves that this user's job took the memory.  Nodes of
+    one machine have one kernel: when they booted is what slurmctld was told.
+    """
+    asked = ("squeue", "--noheader", "--states=R", f"--user={user}", f"--nodelist={node}")
+    job = room.command(*asked, "--format=%A").split()[0]
+    cgroup = next(Path("/sys/fs/cgroup").glob(f"*/slurm_{node}/uid_*/job_{job}"))
+    told = room.command("scontrol", "-o", "show", "node", node, TZ="UTC")
+    booted = slurm_seconds(told.partition(" BootTime=")[2].partition(" ")[0])
+    assert booted is not None
+    path = "/" + "/".join(cgroup.parts[5:])
+    culprit = culprit_of(PageHolder(f"slurm:{job}", path, 0, 6 << 30, 7 << 30), is_proved=True)
+    assert culprit is not None
+    now = api_time(time.time())
+    body = report_body(node, {
+        "at": now, "sequence": 1, "bootID": f"boot-of-{node}", "bootedAt": api_time(booted),
+        "guard": {"state": "short", "mode": "observe"},
+        "distress": {
+            "at": now, "uncountedBytes": 8 << 30, "culprits": [culprit.document()],
+        },
+    })  # fmt: skip
+    writer = EvidenceWriter(str(folder), node)
+    try:
+        writer.send(REPORT, body)
+    finally:
+        writer.end()
 
 
 def start_innocents(room: SlurmRoom, jobs: int) -> list[int]:

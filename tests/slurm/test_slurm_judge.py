@@ -183,6 +183,30 @@ def _silent(judge: SlurmJudge) -> dict[str, float]:
     return {one["node"]: one["moment"] for one in deaths if one["kind"] == "silent"}
 
 
+def test_with_a_record_of_each_node_the_array_is_held_after_the_second(
+    judged: SlurmRoom,
+) -> None:
+    others = set(running(judged))
+    folder = judged.folder / "evidence"
+    folder.mkdir(mode=0o755)
+    with judge_of(judged, evidence=folder) as judge:
+        judge.start()
+        judged.wait(judge.read, "the first look")
+        killer = NodeKiller(judged, reboots=False, evidence=folder)
+        with without_killer(judged, killer):
+            judged.submit("exec sleep 500", *ARRAY)
+            judged.wait(lambda: is_held(judged), "a hold", 400)
+            told = judge.suspects()
+            (one,) = (one for one in told["suspects"] if one["user"] == KILLER)
+            assert (one["state"], one["verdict"]) == ("Active", "convicted")
+            nodes = len(one["nodes"])
+            assert nodes <= 3  # a task may begin between conviction and hold
+            assert nodes == one["records_accuse"] == told["records"]
+            _look_at_all_others(judged, others)
+            assert f"of {nodes} nodes" in judge.verb("suspects").stdout.replace("\n", " ")
+            assert judge.verb("undo", "--all").returncode == 0
+
+
 def test_a_second_controller_with_the_same_folder_is_refused(judged: SlurmRoom) -> None:
     with judge_of(judged) as judge:
         judge.start()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn
 
 from seawall import own_process
-from seawall.agent.api_connection import ApiConnection, server_of
+from seawall.agent.api_connection import ApiConnection, ApiProblem, server_of
 from seawall.agent.cluster_orders import ClusterOrders
 from seawall.agent.node_agent import NodeAgent
 from seawall.agent.order_folder import OrderFolder
@@ -48,11 +48,13 @@ class AgentSettings(NamedTuple):
     """Of /metrics; 0: none."""
     state: str
     """Folder on the disk that is the agent's: /var/lib/seawall/orders."""
+    evidence: str
+    """Folder that the nodes of a Slurm cluster share; empty: the API server is told."""
 
 
 def main(words: list[str]) -> int:
     """Until SIGTERM; 2: it cannot begin."""
-    settings = AgentSettings._make([*words[:-2], int(words[-2]), words[-1]])
+    settings = AgentSettings._make([*words[:-3], int(words[-3]), *words[-2:]])
     try:
         _run(settings)
     except UsageProblem as problem:
@@ -65,17 +67,14 @@ def _run(settings: AgentSettings) -> NoReturn:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     own_process.use_one_heap()
     never_wait_for_log()
-    server = server_of(settings.server, settings.ca_file, settings.token_file, settings.node)
     boot = boot_id_here()
     if not boot:
         raise UsageProblem("/proc/sys/kernel/random/boot_id cannot be read: mount /proc")
     watch = PageWatch(settings.folder, boot, time.monotonic())
-    connection = ApiConnection(server)
-    run = OrderFolder(f"{settings.folder}/{ORDERS}")
-    orders = ClusterOrders(connection, run, OrderFolder(settings.state), boot, say)
-    agent = NodeAgent(watch, connection, say, orders=orders)
+    agent = _of_slurm(settings, watch) if settings.evidence else _of_cluster(settings, watch)
     serve = _server(settings, agent)
-    say(f"node {server.node}, https://{server.host}:{server.port}, {settings.folder}")
+    where = settings.evidence or settings.server
+    say(f"node {settings.node}, {where}, {settings.folder}")
     for words in give_up_rights():
         say(words)
     if serve is not None:
@@ -84,6 +83,26 @@ def _run(settings: AgentSettings) -> NoReturn:
     while True:
         death.look(agent)
         time.sleep(agent.turn(time.monotonic()))
+
+
+def _of_cluster(settings: AgentSettings, watch: PageWatch) -> NodeAgent:
+    server = server_of(settings.server, settings.ca_file, settings.token_file, settings.node)
+    connection = ApiConnection(server)
+    run = OrderFolder(f"{settings.folder}/{ORDERS}")
+    orders = ClusterOrders(connection, run, OrderFolder(settings.state), watch.boot_id, say)
+    return NodeAgent(watch, connection, say, orders=orders)
+
+
+def _of_slurm(settings: AgentSettings, watch: PageWatch) -> NodeAgent:
+    """Its child is forked before rights are given up: it becomes the folder's owner."""
+    from seawall.agent.evidence_writer import EvidenceWriter  # noqa: PLC0415 - not in Kubernetes
+
+    writer = EvidenceWriter(settings.evidence, settings.node)
+    try:
+        writer.prepare()
+    except ApiProblem as problem:
+        raise UsageProblem(str(problem)) from problem
+    return NodeAgent(watch, writer, say)
 
 
 def _server(settings: AgentSettings, agent: NodeAgent) -> Callable[[], None] | None:

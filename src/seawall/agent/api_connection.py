@@ -89,8 +89,10 @@ def server_of(url: str, ca_file: str, token_file: str, node: str) -> ApiServer:
 class ApiConnection:
     """``send`` raises ApiProblem and nothing else; one that was idle is opened anew, once."""
 
+    where = "the API server"
+
     def __init__(self, server: ApiServer) -> None:
-        self.server = server
+        self.server, self.node = server, server.node
         self.used_at = 0.0
         """Monotonic, of the last answer."""
         self.handshakes = 0

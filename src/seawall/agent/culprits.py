@@ -3,8 +3,9 @@
 
 Nobody stands here by order or by size alone.  *Proved* is a row of a decision's ranking that says
 ``is_source``; *possible* is who may hold half of what uncounted memory grew by, where that
-growth is a good part of the node.  Only what a kubelet started has a pod's uid: it comes from the
-names of the cgroups that the kubelet made, never from those that a container made in its own.
+growth is a good part of the node.  Only what a kubelet started has a pod's uid, and only slurmd's
+jobs a job's number: both are names of cgroups that these made, never of those that a container or a
+job made in its own.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 from seawall.agent.guard_page import GuardPage, PageHolder
 from seawall.cgroup_paths import place_of
 from seawall.guard.tell.plain import plain
+from seawall.slurm_paths import part_of
 
 CULPRITS_MOST: Final = 5
 LEAST_BYTES: Final = 64 << 20
@@ -25,9 +27,10 @@ _BYTES_MOST: Final = 1 << 60
 
 
 class Culprit(NamedTuple):
-    """A container that took memory; bytes."""
+    """A container or a job of Slurm's that took memory; bytes."""
 
     pod_uid: str
+    """Of a job ``workload_id``'s."""
     namespace: str
     pod: str
     container: str
@@ -73,8 +76,13 @@ def may_be_cause(most_bytes: int, grown_bytes: int) -> bool:
 
 
 def culprit_of(holder: PageHolder, *, is_proved: bool) -> Culprit | None:
-    """None: it is no container of a pod, by the kubelet's own names."""
+    """None: it is neither a container of a pod nor a job, by the kubelet's or slurmd's names."""
     place = place_of(holder.cgroup)
+    if place.job is not None:
+        return Culprit(
+            workload_id(holder.cgroup), "", plain(holder.name, 253), "", holder.certain_bytes,
+            holder.most_bytes, is_proved,
+        )  # fmt: skip
     if place.kind != "container" or not place.pod_uid or place.is_delegated:
         return None
     parts = holder.name.split("/")
@@ -84,6 +92,14 @@ def culprit_of(holder: PageHolder, *, is_proved: bool) -> Culprit | None:
         plain(place.pod_uid, 64), namespace, pod, container or (place.container_id or "")[:12],
         holder.certain_bytes, holder.most_bytes, is_proved,
     )  # fmt: skip
+
+
+def workload_id(cgroup: str) -> str:
+    """Of a pod its uid, of a job ``slurm:NUMBER``; empty: it is in neither."""
+    place = place_of(cgroup)
+    if place.job is not None and (part := part_of(cgroup, place)) is not None:
+        return f"slurm:{plain(part.job, 32)}"
+    return plain(place.pod_uid, 64) if place.pod_uid and not place.is_delegated else ""
 
 
 class Accusation(NamedTuple):
@@ -144,9 +160,8 @@ def _held(orders: Any) -> Iterable[str]:
     for order in orders[:64] if isinstance(orders, list) else ():
         if isinstance(order, dict) and order.get("why") == "suspected":
             cgroup = order.get("cgroup")
-            place = place_of(cgroup) if isinstance(cgroup, str) and len(cgroup) <= 4096 else None
-            if place and place.pod_uid and not place.is_delegated:
-                yield plain(place.pod_uid, 64)
+            if isinstance(cgroup, str) and len(cgroup) <= 4096 and (one := workload_id(cgroup)):
+                yield one
 
 
 def _whole(value: Any) -> int:

@@ -9,9 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from seawall.agent.culprits import Accusation, Culprit, may_be_cause
+from seawall.agent.culprits import Accusation, Culprit, may_be_cause, workload_id
 from seawall.agent.node_messages import api_time
-from seawall.cgroup_paths import place_of
 from seawall.guard.tell.plain import plain
 from seawall.words import size
 
@@ -74,7 +73,8 @@ def last_death(boot: RecordedBoot) -> dict[str, Any]:
         *_proved(boot), *_possible(boot), *_oom_lines(boot), *_ample(boot),
     ][:LINES_MOST]  # fmt: skip
     return {
-        "bootID": boot.boot_id, "at": api_time(boot.end_unix_seconds), "ended": ending(boot),
+        "bootID": boot.boot_id, "bootedAt": api_time(boot.end_unix_seconds - boot.end_seconds),
+        "at": api_time(boot.end_unix_seconds), "ended": ending(boot),
         "record": record, "samples": [_sample(tick) for tick in samples(boot)],
     }  # fmt: skip
 
@@ -169,10 +169,10 @@ def _oom_lines(boot: RecordedBoot) -> list[dict[str, Any]]:
     for at, text in boot.kernel_lines:
         if at < since or not _NODE_KILL.search(text) or not (named := _MEMCG.search(text)):
             continue
-        place = place_of(named[1])
-        if place.pod_uid and not place.is_delegated and place.pod_uid not in pods:
-            pods.add(place.pod_uid)
-            lines.append(_line("OomLine", [place.pod_uid], text, at))
+        one = workload_id(named[1])
+        if one and one not in pods:
+            pods.add(one)
+            lines.append(_line("OomLine", [one], text, at))
     return lines[-6:]
 
 

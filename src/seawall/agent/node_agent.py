@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seawall.agent import api_connection as api
 from seawall.agent.api_connection import ApiAnswer, ApiConnection, ApiProblem
@@ -43,6 +43,9 @@ from seawall.agent.node_messages import (
 from seawall.agent.outbox import Outbox
 from seawall.agent.page_watch import PageWatch
 from seawall.guard.tell.plain import plain
+
+if TYPE_CHECKING:
+    from seawall.agent.evidence_writer import EvidenceWriter
 
 
 class AgentPace(NamedTuple):
@@ -94,14 +97,14 @@ class NodeAgent:
     """``turn`` again and again; it returns how long to wait."""
 
     def __init__(
-        self, watch: PageWatch, connection: ApiConnection, say: Say, pace: AgentPace | None = None,
-        orders: ClusterOrders | None = None,
+        self, watch: PageWatch, connection: "ApiConnection | EvidenceWriter", say: Say,
+        pace: AgentPace | None = None, orders: ClusterOrders | None = None,
     ) -> None:  # fmt: skip
         self.orders = orders
         """None: it brings the guard nothing."""
         self.pace = pace or AgentPace()
         self.watch, self.connection, self.outbox = watch, connection, Outbox()
-        self.node = connection.server.node
+        self.node = connection.node
         self.counts = {(kind, result): 0 for kind in COUNTED for result in RESULTS}
         self.turned_at = self._began = time.monotonic()
         self.last_death: dict[str, Any] | None = None
@@ -239,6 +242,7 @@ class NodeAgent:
         self._sequence = max(self._sequence + 1, int(time.monotonic() * 10))
         report: dict[str, Any] = {
             "at": api_time(time.time()), "sequence": self._sequence, "bootID": self.watch.boot_id,
+            "bootedAt": api_time(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)),
             "guard": guard_part(self.watch.current(time.monotonic())),
         }  # fmt: skip
         if self._trouble_since is not None and self._trouble_page is not None:
@@ -342,13 +346,13 @@ class NodeAgent:
         pause = min(_RETRY_MOST_SECONDS, max(after, pause))
         share = 0.8 + os.urandom(1)[0] / 640  # not all nodes at once
         self._retry_at = time.monotonic() + pause * share
-        self._tell(f"the API server was not reached: {words}")
+        self._tell(f"{self.connection.where} was not reached: {words}")
 
     def _well(self) -> None:
         self._failures = 0
         if self._said:
             self._tell("")
-            self._say("the API server takes what is told again")
+            self._say(f"{self.connection.where} takes what is told again")
 
     def _tell(self, words: str) -> None:
         """In the log, once."""

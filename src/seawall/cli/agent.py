@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seawall agent``: tells the API server what guard and black box say of this node, until it ends.
+"""``seawall agent``: tells what guard and black box say of this node, until it ends; to the API
+server, or on a node of Slurm to a folder that all nodes share (``--slurm``).
 
 No ``Verb``: it becomes the agent's process, or prints one document (``--last-death``).
 """
@@ -18,10 +19,18 @@ FOLDER: Final = "/run/seawall"
 STATE: Final = "/var/lib/seawall/orders"
 _NAME_MOST: Final = 253
 _LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.")
+_SLURM_LETTERS: Final = _LETTERS | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Where the API server is, who this node is, what is read."""
+    """Who is told, who this node is, what is read."""
+    parser.add_argument(
+        "--slurm", action="store_true",
+        help="write into the folder that [slurm] evidence of slurm.toml names (docs/slurm.md)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--config", metavar="FILE", help="with --slurm; default /etc/seawall/slurm.toml"
+    )
     parser.add_argument("--node-name", metavar="NAME", help="default $NODE_NAME")
     parser.add_argument(
         "--server", metavar="URL", help="of the API server; default: the cluster that the pod is in"
@@ -54,27 +63,50 @@ def run(arguments: Namespace) -> int:
 
 
 def _become_agent(arguments: Namespace) -> NoReturn:
+    from seawall.cli.guard_metrics import address_of  # noqa: PLC0415 - not for --help
+    from seawall.guard import entry  # noqa: PLC0415 - likewise
+
+    told = _of_slurm(arguments) if arguments.slurm else _of_cluster(arguments)
+    node, url, ca, token, evidence = told
+    address, port = address_of(arguments.listen) if arguments.listen else ("", 0)
+    words = [node, url, ca, token, arguments.run_folder, arguments.blackbox, address, str(port),
+             arguments.state_folder, evidence]  # fmt: skip
+    # Another process of it: what the command line imported takes 5 MB.
+    argv = entry.agent_argv(words)
+    sys.stderr.flush()
+    os.execve(argv[0], argv, entry.ENVIRONMENT)  # noqa: S606 - our own file
+
+
+def _of_slurm(arguments: Namespace) -> tuple[str, ...]:
+    """Node and folder; the API server's three are empty."""
+    from seawall.cli.node_look import NAMES  # noqa: PLC0415 - not for Kubernetes
+    from seawall.cli.slurm_file import PATH, load  # noqa: PLC0415 - likewise
+
+    here = os.environ.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
+    node = arguments.node_name or here
+    if len(node) > _NAME_MOST or not node[:1].isalnum() or not set(node) <= _SLURM_LETTERS:
+        raise UsageProblem(f"--node-name {node[:100]}: no name of a node of Slurm")
+    folder = load(arguments.config, node, NAMES).evidence
+    if not folder:
+        path = arguments.config or PATH
+        raise UsageProblem(f'{path}: where do records go? [slurm] evidence = "/shared/folder"')
+    return node, "", "", "", folder
+
+
+def _of_cluster(arguments: Namespace) -> tuple[str, ...]:
+    """Node, API server, and what is needed to believe it and to be believed."""
     try:
         from seawall.agent.api_connection import server_of  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
         raise UsageProblem(
             f"no Python module {error.name}, so no TLS: run the agent from a package or the image"
         ) from error
-    from seawall.cli.guard_metrics import address_of  # noqa: PLC0415 - likewise
-    from seawall.guard import entry  # noqa: PLC0415 - likewise
-
     node, url = _node(arguments.node_name), arguments.server or _cluster()
     ca, token = arguments.ca or f"{ACCOUNT}/ca.crt", arguments.token_file or f"{ACCOUNT}/token"
     server_of(url, ca, token, node)
     for option, path in (("--ca", ca), ("--token-file", token)):
         _must_open(option, path)
-    address, port = address_of(arguments.listen) if arguments.listen else ("", 0)
-    words = [node, url, ca, token, arguments.run_folder, arguments.blackbox, address, str(port),
-             arguments.state_folder]  # fmt: skip
-    # Another process of it: what the command line imported takes 5 MB.
-    argv = entry.agent_argv(words)
-    sys.stderr.flush()
-    os.execve(argv[0], argv, entry.ENVIRONMENT)  # noqa: S606 - our own file
+    return node, url, ca, token, ""
 
 
 def _node(named: str | None) -> str:

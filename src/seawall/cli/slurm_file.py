@@ -67,6 +67,8 @@ class SlurmSettings:
     conf: str = ""
     """slurm.conf, where it is not the usual one: slurmd gives its programs no SLURM_CONF."""
     records: str = FOLDER
+    evidence: str = ""
+    """Folder that the nodes share, for ``seawall agent --slurm``; empty: none."""
     seconds: float = SECONDS
     """The deadline of one question to slurmctld."""
 
@@ -114,7 +116,7 @@ def parse(text: bytes, path: str, node: str, checks: Sequence[str]) -> SlurmSett
         if _is_meant(row.get("names"), node, path):
             wanted |= more
     slurm = _table(document, "slurm", path)
-    _only(slurm, {"commands", "conf", "records", "seconds"}, f"{path}: [slurm]")
+    _only(slurm, {"commands", "conf", "evidence", "records", "seconds"}, f"{path}: [slurm]")
     return SlurmSettings(
         modes=_modes(_table(document, "checks", path), path, known),
         wanted=WantedNode(**wanted),
@@ -123,6 +125,7 @@ def parse(text: bytes, path: str, node: str, checks: Sequence[str]) -> SlurmSett
         folders=_path(slurm, "commands", FOLDERS, path),
         conf=_path(slurm, "conf", "", path),
         records=_path(slurm, "records", FOLDER, path),
+        evidence=_path(slurm, "evidence", "", path),
         seconds=_seconds(slurm.get("seconds", SECONDS), f"{path}: [slurm]"),
     )
 

@@ -97,6 +97,8 @@ class LastDeath:
     ended: RecordEnd
     record: tuple[RecordLine, ...] = ()
     samples: tuple[MemorySample, ...] = ()
+    booted_seconds: float | None = None
+    """When that boot began; None: a report of a release before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ class NodeReportObject:
     guard: ReportGuard
     distress: NodeDistress | None = None
     last_death: LastDeath | None = None
+    booted_seconds: float | None = None
+    """Of ``boot_id``.  Both are for who knows no boot ids: slurmctld."""
 
     def document(self) -> dict[str, Any]:
         """The whole object as JSON."""
@@ -119,19 +123,19 @@ class NodeReportObject:
             "spec": {"nodeName": self.node},
             "report": without_absent({
                 "at": time_words(self.at_seconds), "sequence": self.sequence,
-                "bootID": self.boot_id,
+                "bootID": self.boot_id, "bootedAt": _time_if(self.booted_seconds),
                 "guard": {
                     "version": self.guard.version, "mode": self.guard.mode,
                     "canKill": self.guard.can_kill, "state": self.guard.state,
                     "brake": self.guard.is_braked, "takesRescue": self.guard.takes_rescue,
                 },
                 "distress": None if self.distress is None else _distress_document(self.distress),
-                "lastDeath": None if death is None else {
-                    "bootID": death.boot_id, "at": time_words(death.at_seconds),
-                    "ended": word_of(death.ended),
+                "lastDeath": None if death is None else without_absent({
+                    "bootID": death.boot_id, "bootedAt": _time_if(death.booted_seconds),
+                    "at": time_words(death.at_seconds), "ended": word_of(death.ended),
                     "record": [line.document() for line in death.record],
                     "samples": [_sample_document(one) for one in death.samples[:SAMPLES_MOST]],
-                },
+                }),
             }),
         }  # fmt: skip
 
@@ -154,7 +158,12 @@ def node_report_object(document: object) -> NodeReportObject:
         ),
         distress=None if distress is None else _distress(distress),
         last_death=None if death is None else _last_death(death),
+        booted_seconds=report.seconds("bootedAt"),
     )  # fmt: skip
+
+
+def _time_if(seconds: float | None) -> str | None:
+    return None if seconds is None else time_words(seconds)
 
 
 def _distress(fields: ObjectFields) -> NodeDistress:
@@ -201,6 +210,7 @@ def _last_death(fields: ObjectFields) -> LastDeath:
             )
             for row in fields.rows("samples", SAMPLES_MOST)
         ),
+        fields.seconds("bootedAt"),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ An agent speaks for its node alone: what it says counts only of pods that the AP
 to that node, and only of the boot that died.  Its clock is not believed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -14,7 +14,6 @@ from seawall.cluster.objects.node_death_object import (
     CauseClass,
     CauseConfidence,
     DeathCulprit,
-    DeathWorkload,
     NodeDeathObject,
 )
 from seawall.cluster.objects.node_report_object import (
@@ -51,29 +50,42 @@ def record_evidence(
     """
     if report.node != death.node:
         return None
+    bound = {one.bound.pod for one in death.workloads if not one.bound.is_static}
+    is_fresh = received_seconds >= death.heartbeat_seconds - DISTRESS_SECONDS
+    record = believed_record(report, death.boot_id, death.kind, bound, is_fresh=is_fresh)
+    if record is None:
+        return None
+    cause, confidence = _cause(record)
+    return RecordEvidence(record, cause, confidence, _culprit(record, report.distress, death))
+
+
+def believed_record(
+    report: NodeReportObject, boot_id: str, kind: DeathKind, bound: Collection[str], *,
+    is_fresh: bool,
+) -> tuple[RecordLine, ...] | None:  # fmt: skip
+    """Of the boot that died, about whom the cluster itself says that they were ``bound`` to the
+    node.  None: nothing that may be believed.  ``is_fresh``: its distress is of that end.
+    """
     last = report.last_death
-    is_last = last is not None and last.boot_id == death.boot_id
+    is_last = last is not None and last.boot_id == boot_id
     lines: list[RecordLine] = []
     if last is not None and is_last:
         lines += (replace(line, source="black box") for line in last.record)
-    is_fresh = received_seconds >= death.heartbeat_seconds - DISTRESS_SECONDS
-    if report.distress is not None and report.boot_id == death.boot_id and is_fresh:
+    if report.distress is not None and report.boot_id == boot_id and is_fresh:
         lines += _distress_lines(report.distress)
     ended = last.ended if last is not None and is_last else None
     if ended is RecordEnd.CLEAN and not any(line.kind in _SHORT for line in lines):
         lines.append(RecordLine(EvidenceKind.OTHER_CAUSE, text=CLEAN_WORDS, source="black box"))
-    if death.kind is DeathKind.RESET and ended is not RecordEnd.UNCLEAN:
+    if kind is DeathKind.RESET and ended is not RecordEnd.UNCLEAN:
         # People power-cycle nodes: only a record that breaks off shows that the node did not.
         lines = [line for line in lines if line.kind not in _SHORT]
     accused = {pod for line in lines if line.kind is EvidenceKind.PROVED for pod in line.pods}
     if len(accused) > PROVED_PODS_MOST:
         return None
-    believed = _of_bound_pods(lines, death.workloads)
+    believed = _of_bound_pods(lines, bound)
     if not believed and (lines or not is_last):
         return None
-    record = tuple(dict.fromkeys(believed))[:LINES_MOST]
-    cause, confidence = _cause(record)
-    return RecordEvidence(record, cause, confidence, _culprit(record, report.distress, death))
+    return tuple(dict.fromkeys(believed))[:LINES_MOST]
 
 
 def _distress_lines(distress: NodeDistress) -> Iterable[RecordLine]:
@@ -93,11 +105,8 @@ def _may_hold_half(culprit: ReportCulprit, uncounted_bytes: int | None) -> bool:
     return 2 * culprit.most_bytes >= uncounted_bytes
 
 
-def _of_bound_pods(
-    lines: Iterable[RecordLine], workloads: Iterable[DeathWorkload]
-) -> list[RecordLine]:
+def _of_bound_pods(lines: Iterable[RecordLine], bound: Collection[str]) -> list[RecordLine]:
     """Lines about the node, and of those about pods what regards its own."""
-    bound = {one.bound.pod for one in workloads if not one.bound.is_static}
     believed = []
     for line in lines:
         pods = tuple(pod for pod in line.pods if pod in bound)

@@ -48,6 +48,8 @@ class NodeTurnEvent:
     since_seconds: float
     """When it was seen silent first."""
     kind: DeathKind = DeathKind.SILENT
+    boot: str = ""
+    """Of a death: when the boot that ended began, as Slurm has it."""
 
 
 @dataclass(slots=True)
@@ -141,7 +143,7 @@ class SilentNodes:
             turn = NodeTurn.DEATH if not silence.plan else NodeTurn.PLANNED
             if silence.plan == UNSEEN:
                 turn = NodeTurn.UNSEEN
-            events.append(NodeTurnEvent(turn, row, silence.since))
+            events.append(NodeTurnEvent(turn, row, silence.since, boot=silence.boot))
         return events
 
     def _plan(self, row: SlurmctldNodeRow, before: SlurmctldNodeRow | None) -> str:
@@ -163,7 +165,9 @@ class SilentNodes:
         del self._silences[row.name]
         if not silence.is_over:
             if _is_other_boot(silence.boot, row.boot) and not silence.plan:
-                return [NodeTurnEvent(NodeTurn.DEATH, row, silence.since, DeathKind.RESET)]
+                return [
+                    NodeTurnEvent(NodeTurn.DEATH, row, silence.since, DeathKind.RESET, silence.boot)
+                ]
             return [NodeTurnEvent(NodeTurn.BACK, row, silence.since)]
         if silence.is_death and not _is_other_boot(silence.boot, row.boot):
             return [NodeTurnEvent(NodeTurn.RETRACTED, row, silence.since)]
@@ -178,7 +182,7 @@ class SilentNodes:
         is_told = row.is_down and row.reason.startswith(REBOOTED)
         if before.is_planned or before.is_down or (row.is_planned and not is_told):
             return []
-        return [NodeTurnEvent(NodeTurn.DEATH, row, now, DeathKind.RESET)]
+        return [NodeTurnEvent(NodeTurn.DEATH, row, now, DeathKind.RESET, before.boot)]
 
 
 UNSEEN: Final = "it was silent before anybody watched"

@@ -16,6 +16,8 @@ from seawall.cluster.judge.node_death import (
     Stratum,
     WorkloadKey,
 )
+from seawall.cluster.objects.object_fields import ObjectFields, ObjectProblem
+from seawall.cluster.objects.record_line import RecordLine, record_lines
 
 PROTECTED: Final = "protected"
 JOBS_MOST: Final = 128
@@ -54,6 +56,12 @@ class SlurmDeath:
     loads: NodeLoads | None
     jobs: tuple[DeathJob, ...]
     unseen: tuple[str, ...] = ()
+    booted_seconds: float | None = None
+    """When the boot that ended began, by slurmctld; None: not known."""
+    record: tuple[RecordLine, ...] | None = None
+    """What the node's own record says; its pods are ``DeathJob.run``.  None: none was believed."""
+    record_words: str = ""
+    """Why there is none; empty: it is there, or none was looked for."""
 
     def to_judge(self, protected_users: frozenset[str], accounts: frozenset[str]) -> NodeDeath:
         """As the judge takes it: whom the policy protects is never a suspect."""
@@ -67,7 +75,12 @@ class SlurmDeath:
                 )
                 for job in self.jobs
             ),
+            record=None if self.record is None else tuple(one.evidence() for one in self.record),
         )  # fmt: skip
+
+    def accuses(self, run: str) -> bool:
+        """Whether its record names that job."""
+        return any(run in line.pods for line in self.record or ())
 
     def document(self) -> dict[str, Any]:
         """The same as JSON has it."""
@@ -77,6 +90,8 @@ class SlurmDeath:
             "kernel": self.stratum.kernel, "stratum_nodes": self.stratum_nodes,
             "moment": self.moment_seconds, "observed": self.observed_seconds,
             "kind": self.kind.value, "domain": self.domain, "unseen": list(self.unseen),
+            "booted": self.booted_seconds, "record_words": self.record_words,
+            "record": None if self.record is None else [one.document() for one in self.record],
             "loads": None if loads is None else [loads.dead, loads.living, list(loads.sample)],
             "jobs": [
                 {"run": job.run, "unit": job.unit, "uid": job.uid, "user": job.user,
@@ -98,7 +113,18 @@ def slurm_death(document: Mapping[str, Any]) -> SlurmDeath:
         None if loads is None
         else NodeLoads(int(loads[0]), int(loads[1]), tuple(int(one) for one in loads[2])),
         tuple(_job(one) for one in document["jobs"]), tuple(map(str, document["unseen"])),
+        None if document.get("booted") is None else float(document["booted"]),
+        _record(document), str(document.get("record_words", "")),
     )  # fmt: skip
+
+
+def _record(document: Mapping[str, Any]) -> tuple[RecordLine, ...] | None:
+    if document.get("record") is None:
+        return None
+    try:
+        return record_lines(ObjectFields(document, "a death"), "record")
+    except ObjectProblem as problem:
+        raise ValueError(str(problem)) from None
 
 
 def _job(document: Mapping[str, Any]) -> DeathJob:

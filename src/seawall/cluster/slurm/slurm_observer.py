@@ -14,6 +14,7 @@ from typing import Final
 from seawall.cluster.actor.action_brakes import SilenceStorm
 from seawall.cluster.judge.node_death import DeathKind
 from seawall.cluster.slurm.dead_node_jobs import DeadNodeJobs, strata_of
+from seawall.cluster.slurm.evidence_folder import EvidenceFolder, slurm_user_id
 from seawall.cluster.slurm.hold_plan import (
     HoldStep,
     activation,
@@ -29,7 +30,7 @@ from seawall.cluster.slurm.slurm_death import SlurmDeath
 from seawall.cluster.slurm.slurm_ledger import SlurmLedger, death_name
 from seawall.cluster.slurm.slurm_policy import SlurmPolicy
 from seawall.cluster.slurm.slurm_reader import SlurmReader, SlurmView
-from seawall.cluster.slurm.slurm_rows import AccountedJob, SlurmJobRow
+from seawall.cluster.slurm.slurm_rows import AccountedJob, SlurmJobRow, slurm_seconds
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
 from seawall.views.terminal import plain
 
@@ -60,6 +61,7 @@ class SlurmObserver:
         self._lives = SilentNodes()
         self._on_nodes = DeadNodeJobs()
         self._outage = SilenceStorm(OUTAGE_LEAST, "together")
+        self._evidence = EvidenceFolder(policy.evidence)
         self._is_stopped = False
         """A plain flag, for the reason that ``ControllerLoop`` has one."""
         self._said: set[str] = set()
@@ -92,12 +94,14 @@ class SlurmObserver:
             return
         self._recall(view)
         deaths = self._see(view)
+        self._hear(view)
         why_not = self._why_nothing(view)
         with self._folder.change() as state:
             state.cluster = self._reader.settings.get("ClusterName", "")
             state.watched_since, state.polled_at = self._watched_since, view.at_seconds
             state.is_dry_run = self._policy.dry_run
             state.silent, state.message = self._lives.document(), why_not
+            state.evidence = self._evidence.folder
             self._ledger.forget_before(view.at_seconds)
             state.deaths = list(self._ledger.deaths)
             before = dict(state.quarantines)
@@ -156,6 +160,16 @@ class SlurmObserver:
                 LOG.info("%s is gone, and that accuses nobody: %s", name, event.turn.value)
         return deaths
 
+    def _hear(self, view: SlurmView) -> None:
+        """What dead nodes left in the shared folder."""
+        uid = slurm_user_id(self._reader.settings.get("SlurmUser", ""))
+        for death in self._evidence.hear(self._ledger.deaths, view.at_seconds, uid):
+            self._ledger.add(death)
+            words = death.record_words or "; ".join(
+                f"{one.kind.value} {' '.join(one.pods)}".rstrip() for one in death.record or ()
+            )
+            self._say(f"{death.node}: its record: {words or 'it accuses nobody'}", logging.INFO)
+
     def _accounted(
         self, events: list[NodeTurnEvent]
     ) -> tuple[tuple[AccountedJob, ...], tuple[str, ...]]:
@@ -191,6 +205,7 @@ class SlurmObserver:
             event.kind, self._reader.switches().get(node, ""),
             self._on_nodes.loads(node, living),
             self._on_nodes.death_jobs(rows, self._reader.digest), unseen,
+            slurm_seconds(event.boot),
         )  # fmt: skip
 
     # --- what follows ----------------------------------------------------------------------

@@ -50,6 +50,8 @@ class SlurmPolicy:
     false_per_thousand_node_years: float = 0.1
     watched_since_seconds: float | None = None
     """Since when no node has died without a known cause, by the administrator's word."""
+    evidence: str = ""
+    """Folder of the records that nodes left; empty: none is read."""
     accounts: Mapping[str, Approval] = field(default_factory=dict)
     """What holds for one account instead of ``approval``."""
     brakes: HoldBrakes = HoldBrakes()
@@ -101,6 +103,12 @@ def _names(value: Any) -> frozenset[str]:
     return frozenset(value)
 
 
+def _folder(value: Any) -> str:
+    if not isinstance(value, str) or (value and not value.startswith("/")) or "\0" in value:
+        raise ValueError("expected a whole path")
+    return value
+
+
 def _moment(value: Any) -> float:
     if isinstance(value, dt.datetime):
         at = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
@@ -133,6 +141,7 @@ _KEYS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "protected_users": ("protected_users", _names),
     "protected_accounts": ("protected_accounts", _names),
     "false_per_thousand_node_years": ("false_per_thousand_node_years", _number(0.001, 1000.0)),
+    "evidence": ("evidence", _folder),
     "watched_since": ("watched_since_seconds", _moment),
 }
 _BRAKES: Final[Mapping[str, tuple[type, float, float]]] = {

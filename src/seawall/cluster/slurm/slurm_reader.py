@@ -24,7 +24,7 @@ from seawall.cluster.slurm.slurm_rows import (
     setting_of,
 )
 
-SETTINGS: Final = ("ClusterName", "SlurmdTimeout", "PriorityType", "SLURM_VERSION")
+SETTINGS: Final = ("ClusterName", "SlurmdTimeout", "PriorityType", "SLURM_VERSION", "SlurmUser")
 _SCRIPT_SECONDS: Final = 5.0
 _SCRIPTS_A_LOOK: Final = 20
 _SCRIPTS_KEPT: Final = 20_000

@@ -36,6 +36,8 @@ class SlurmState:
     """The policy lets nothing be done."""
     message: str = ""
     """Why nobody is held just now; empty: nothing stands in the way."""
+    evidence: str = ""
+    """Folder of the records that nodes left; empty: none is read."""
     silent: Any = None
     deaths: list[SlurmDeath] = field(default_factory=list)
     quarantines: dict[str, JobQuarantine] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class SlurmState:
         return {
             "format": _FORMAT, "cluster": self.cluster, "watched_since": self.watched_since,
             "polled_at": self.polled_at, "is_dry_run": self.is_dry_run,
-            "message": self.message, "silent": self.silent,
+            "message": self.message, "evidence": self.evidence, "silent": self.silent,
             "deaths": [one.document() for one in self.deaths],
             "quarantines": [one.document() for one in self.quarantines.values()],
         }  # fmt: skip
@@ -142,7 +144,7 @@ def _state(document: Any) -> SlurmState:
     return SlurmState(
         str(document["cluster"]), _number(document["watched_since"]),
         _number(document["polled_at"]), document["is_dry_run"] is not False,
-        str(document["message"]), document["silent"],
+        str(document["message"]), str(document.get("evidence", "")), document["silent"],
         [slurm_death(one) for one in document["deaths"]],
         {one.name: one for one in quarantines},
     )  # fmt: skip

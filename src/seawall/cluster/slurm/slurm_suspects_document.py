@@ -24,7 +24,8 @@ SLURM_SUSPECTS: Final = Document(
             "as_of=as_of_unix_seconds:time source cluster:filled "
             "watched_since=watched_since_unix_seconds:time "
             "looked_at=looked_at_unix_seconds:time is_watched is_dry_run "
-            "nobody_is_held_because:filled deaths suspects=rows could_not_see=unseen"
+            "nobody_is_held_because:filled deaths "
+            "evidence_folder:filled records suspects=rows could_not_see=unseen"
         ),
         SlurmSuspectRow: shown(
             "name=suspect.name user=suspect.user uid=suspect.uid account=suspect.account:filled",
@@ -35,7 +36,8 @@ SLURM_SUSPECTS: Final = Document(
             "nodes=suspect.nodes why_not=suspect.why_not:filled "
             "named_at=suspect.named_seconds:time expires_at=suspect.expires_seconds:time "
             "approved_by=suspect.approved_by:filled released_by=suspect.released_by:filled "
-            "last_death_at=last_death_unix_seconds:time jobs_held holds=suspect.holds",
+            "last_death_at=last_death_unix_seconds:time jobs_held records_accuse "
+            "holds=suspect.holds",
         ),
         JobHold: shown(
             "target lever at=at_seconds:time priority_before restores result words:filled"

@@ -8,6 +8,7 @@ from typing import Final
 
 from seawall.cluster.pages.cluster_words import ago
 from seawall.cluster.slurm.job_quarantine import OPEN_RESULTS, JobQuarantine
+from seawall.cluster.slurm.slurm_death import SlurmDeath
 from seawall.cluster.slurm.slurm_state import SlurmState
 from seawall.findings.blindness import NotSeen
 from seawall.views.terminal import Console, plain, shorten
@@ -30,6 +31,8 @@ class SlurmSuspectRow:
     """Unix seconds. None: no death of it is remembered."""
     jobs_held: int
     """Holds of ours that stand."""
+    records_accuse: int
+    """Of its dead nodes those whose own record names its jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,10 @@ class SlurmSuspectsPage:
     """Why nobody is held just now, whoever is convicted; empty: nothing stands in the way."""
     deaths: int
     """Nodes that died within 30 days."""
+    evidence_folder: str
+    """Where records of nodes are looked for; empty: none is read."""
+    records: int
+    """Deaths of which the node's own record was believed."""
     rows: tuple[SlurmSuspectRow, ...]
     unseen: tuple[NotSeen, ...]
 
@@ -63,10 +70,12 @@ def slurm_suspects(
 ) -> SlurmSuspectsPage:
     """Rows are worst first."""
     times = {one.name: one.observed_seconds for one in state.deaths}
+    deaths = {one.name: one for one in state.deaths}
     rows = [
         SlurmSuspectRow(
             one, max((times[name] for name in one.deaths if name in times), default=None),
             sum(hold.result in OPEN_RESULTS for hold in one.holds),
+            sum(_accuses(deaths[name], one) for name in one.deaths if name in deaths),
         )
         for one in state.quarantines.values()
     ]  # fmt: skip
@@ -86,11 +95,34 @@ def slurm_suspects(
                     "sacct gives no answer; what ran there is known from looks every half minute",
                     "slurmdbd")
         )  # fmt: skip
+    unseen += _missing_records(state)
     return SlurmSuspectsPage(
         now, source, state.cluster, state.watched_since, state.polled_at,
         has_controller and is_fresh, state.is_dry_run, state.message, len(state.deaths),
+        state.evidence, sum(one.record is not None for one in state.deaths),
         tuple(rows), tuple(unseen),
     )  # fmt: skip
+
+
+def _accuses(death: SlurmDeath, one: JobQuarantine) -> bool:
+    return any(one.key in job.keys and death.accuses(job.run) for job in death.jobs)
+
+
+def _missing_records(state: SlurmState) -> Iterator[NotSeen]:
+    """Which dead nodes' records were not read or not believed, and why."""
+    missing = [one for one in state.deaths if one.record is None]
+    if not missing:
+        return
+    what = f"records of {len(missing)} of {counted(len(state.deaths), 'dead node')}"
+    if not state.evidence:
+        yield NotSeen(what, "no folder is named where nodes leave them", "slurm-controller.toml")
+        return
+    whys: dict[str, list[str]] = {}
+    for one in missing[-_NOTES:]:
+        whys.setdefault(one.record_words or "not looked for", []).append(one.node)
+    nodes = "; ".join(f"{', '.join(names)}: {why}" for why, names in whys.items())
+    more = f"; and {len(missing) - _NOTES} more" if len(missing) > _NOTES else ""
+    yield NotSeen(what, f"{nodes}{more}", state.evidence)
 
 
 def slurm_suspects_lines(page: SlurmSuspectsPage, paper: Console, *, whole: bool) -> Iterator[str]:
@@ -111,6 +143,8 @@ def slurm_suspects_lines(page: SlurmSuspectsPage, paper: Console, *, whole: bool
     for row in page.rows if whole else page.rows[:_NOTES]:
         one = row.suspect
         words = f"{one.name}: jobs like {shorten(plain(one.label), _LABEL)} of {one.user}"
+        if row.records_accuse:
+            words += f", named in the records of {row.records_accuse} of {len(one.nodes)} nodes"
         yield from paper.wrap(plain(f"{words}: {one.why_not}" if one.why_not else words))
     for gap in page.unseen:
         yield from paper.wrap(plain(f"Could not see: {gap.what}: {gap.why}"))
