@@ -29,9 +29,9 @@ from seawall.cluster.slurm.job_keys import job_keys
 from seawall.cluster.slurm.job_levers import JobLevers
 from seawall.cluster.slurm.job_quarantine import HoldLever, JobHold, JobQuarantine
 from seawall.cluster.slurm.slurm_acts import SlurmActs
-from seawall.cluster.slurm.slurm_commands import SlurmCommands
 from seawall.cluster.slurm.slurm_reader import SlurmReader
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
+from seawall.host.slurm_commands import SlurmCommands
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 ARRAY = ("--array=1-200%1", "--mem=50", "--time=60")

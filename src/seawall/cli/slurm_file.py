@@ -31,8 +31,9 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from seawall.accounts.drain_queue import NODES_MOST, SHARE, DrainLimits
 from seawall.accounts.node_checks.wanted import WantedNode
 from seawall.actions.drain_record import FOLDER
-from seawall.actions.slurmctld_commands import FOLDERS, SECONDS
+from seawall.actions.slurmctld_commands import SECONDS
 from seawall.formats.host_list import hosts_of
+from seawall.host.slurm_commands import FOLDERS
 from seawall.problems import UsageProblem
 
 PATH: Final = "/etc/seawall/slurm.toml"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from seawall.problems import UsageProblem
 
 if TYPE_CHECKING:
-    from seawall.cluster.slurm.slurm_commands import SlurmCommands
     from seawall.cluster.slurm.slurm_policy import SlurmPolicy
     from seawall.cluster.slurm.slurm_state import SlurmStateFolder
+    from seawall.host.slurm_commands import SlurmCommands
 
 SLURM_VERBS: Final = ("suspects", "approve", "release", "undo", "controller")
 """Of ``seawall cluster``: those that know Slurm."""
@@ -55,7 +55,7 @@ def slurm_folder(arguments: Namespace) -> "SlurmStateFolder":
 
 def slurm_commands(arguments: Namespace) -> "SlurmCommands":
     """With the slurm.conf that was named."""
-    from seawall.cluster.slurm.slurm_commands import SlurmCommands  # noqa: PLC0415 - of Slurm alone
+    from seawall.host.slurm_commands import SlurmCommands  # noqa: PLC0415 - of Slurm alone
 
     return SlurmCommands(arguments.slurm_conf)
 

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from seawall.cluster.slurm.hold_plan import HoldStep
 from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands, SlurmSilence
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands, SlurmSilence
 
 _TARGET: Final = re.compile(r"[0-9]{1,10}(?:_(?:[0-9]{1,10}|\[[0-9,:-]{1,65536}\]))?\Z", re.ASCII)
 _COMMENT: Final = re.compile(

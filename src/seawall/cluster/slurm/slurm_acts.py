@@ -9,11 +9,11 @@ from typing import Final
 from seawall.cluster.pages.cluster_act_page import ActName, ActStep, ClusterActPage, StepResult
 from seawall.cluster.slurm.job_levers import JobLevers, commented_hold, rows_of
 from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_observer import release_quarantine
 from seawall.cluster.slurm.slurm_reader import SlurmReader
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmState, SlurmStateFolder
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.problems import UsageProblem
 from seawall.words import counted
 

@@ -24,13 +24,13 @@ from seawall.cluster.slurm.hold_plan import (
 from seawall.cluster.slurm.job_levers import JobLevers, rows_of
 from seawall.cluster.slurm.job_quarantine import EXPIRED, OPEN_RESULTS, JobHold, JobQuarantine
 from seawall.cluster.slurm.silent_nodes import NodeTurn, NodeTurnEvent, SilentNodes
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_death import SlurmDeath
 from seawall.cluster.slurm.slurm_ledger import SlurmLedger, death_name
 from seawall.cluster.slurm.slurm_policy import SlurmPolicy
 from seawall.cluster.slurm.slurm_reader import SlurmReader, SlurmView
 from seawall.cluster.slurm.slurm_rows import AccountedJob, SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.views.terminal import plain
 
 LOG: Final = logging.getLogger("seawall.slurm")
