@@ -57,7 +57,7 @@ def test_a_nodes_question_that_hangs_ends_with_its_child(tmp_path: Path) -> None
 
 def test_a_node_without_slurms_commands_says_where_they_are_not(tmp_path: Path) -> None:
     with pytest.raises(SlurmCommandProblem, match=f"sinfo: No such file.*{tmp_path}"):
-        SlurmctldCommands(str(tmp_path)).nodes()
+        SlurmctldCommands(str(tmp_path), seconds=20.0).nodes()
 
 
 def wait_for_end(number: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Final
 
 from seawall.host.background_question import BackgroundQuestion
 from seawall.host.host import JSON, Unread
-from seawall.host.slurm_commands import FOLDERS, SlurmCommandProblem, SlurmCommands
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.problems import ParseProblem
 from seawall.readings.slurm_node_rows import COMMAND, SlurmNodeRow, parse
 
-SECONDS: Final = 4.0
 _SPARE_SECONDS: Final = 0.5
 _BYTES_MOST: Final = 8 << 20
 
@@ -21,9 +20,7 @@ _BYTES_MOST: Final = 8 << 20
 class SlurmctldCommands:
     """What is asked of slurmctld and told to it; ``folders``: where its commands are."""
 
-    def __init__(
-        self, folders: str = FOLDERS, seconds: float = SECONDS, conf: str = ""
-    ) -> None:  # fmt: skip
+    def __init__(self, folders: str, seconds: float, conf: str = "") -> None:
         self.seconds = seconds
         self._commands = SlurmCommands(
             conf, folders=folders, environment={"SLURM_TIME_FORMAT": "%s"}, ends_with_us=True
