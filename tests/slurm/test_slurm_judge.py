@@ -4,8 +4,10 @@ that lie, and the way back.
 
 import contextlib
 import os
+import re
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,7 +86,7 @@ def test_without_us_a_job_that_kills_its_node_is_requeued_again_and_again(
 
 def test_an_array_that_kills_nodes_is_held_and_nobody_else(judged: SlurmRoom) -> None:
     others = set(running(judged))
-    with judge_of(judged) as judge:
+    with judge_of(judged, more='metrics_address = "127.0.0.1:0"\n') as judge:
         judge.start()
         judged.wait(judge.read, "the first look")
         killer = NodeKiller(judged, reboots=False)
@@ -98,6 +100,7 @@ def test_an_array_that_kills_nodes_is_held_and_nobody_else(judged: SlurmRoom) ->
             assert one["job_name"] == LIE
             _look_at_all_others(judged, others)
             _look_at_text(judge)
+            _look_at_numbers(judge, one["name"])
             _take_back(judged, judge, one["name"])
 
 
@@ -118,6 +121,15 @@ def _look_at_text(judge: SlurmJudge) -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "\nJobId=1" not in text
     assert "Active" in text
+
+
+def _look_at_numbers(judge: SlurmJudge, name: str) -> None:
+    (port,) = re.findall(r"metrics on 127\.0\.0\.1:(\d+)", judge.log())
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        told = answer.read().decode()
+    assert f'kind="Job",name="{name}",namespace="",verdict="convicted"}} 1.0' in told
+    assert "seawall_held_jobs 1.0" in told
+    assert "seawall_slurmctld_up 1.0" in told
 
 
 def _take_back(room: SlurmRoom, judge: SlurmJudge, name: str) -> None:

@@ -52,6 +52,8 @@ class SlurmPolicy:
     """Since when no node has died without a known cause, by the administrator's word."""
     accounts: Mapping[str, Approval] = field(default_factory=dict)
     """What holds for one account instead of ``approval``."""
+    metrics_address: str = ""
+    """ADDRESS:PORT of /metrics and /healthz; empty: there are none."""
     brakes: HoldBrakes = HoldBrakes()
 
     def approval_of(self, account: str) -> Approval:
@@ -101,6 +103,12 @@ def _names(value: Any) -> frozenset[str]:
     return frozenset(value)
 
 
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a word")  # noqa: TRY004 - one problem for all
+    return value
+
+
 def _moment(value: Any) -> float:
     if isinstance(value, dt.datetime):
         at = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
@@ -134,6 +142,7 @@ _KEYS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "protected_accounts": ("protected_accounts", _names),
     "false_per_thousand_node_years": ("false_per_thousand_node_years", _number(0.001, 1000.0)),
     "watched_since": ("watched_since_seconds", _moment),
+    "metrics_address": ("metrics_address", _word),
 }
 _BRAKES: Final[Mapping[str, tuple[type, float, float]]] = {
     "nodes_least": (int, 2, 1000),
