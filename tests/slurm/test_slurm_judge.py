@@ -3,6 +3,7 @@ that lie, and the way back.
 """
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.slurm.judged_room import (
@@ -101,6 +103,7 @@ def test_an_array_that_kills_nodes_is_held_and_nobody_else(judged: SlurmRoom) ->
             _look_at_all_others(judged, others)
             _look_at_text(judge)
             _look_at_numbers(judge, one["name"])
+            _look_at_why(judge, one)
             _take_back(judged, judge, one["name"])
 
 
@@ -130,6 +133,18 @@ def _look_at_numbers(judge: SlurmJudge, name: str) -> None:
     assert f'kind="Job",name="{name}",namespace="",verdict="convicted"}} 1.0' in told
     assert "seawall_held_jobs 1.0" in told
     assert "seawall_slurmctld_up 1.0" in told
+
+
+def _look_at_why(judge: SlurmJudge, one: dict[str, Any]) -> None:
+    """Of the job that is held, and of a node that died."""
+    told = json.loads(judge.verb("why", "--json", one["holds"][0]["target"]).stdout)
+    assert (told["answer"], told["suspect"]["name"]) == ("held", one["name"])
+    told = json.loads(judge.verb("why", "--json", one["nodes"][0]).stdout)
+    assert (told["answer"], told["suspect"]["name"]) == ("node", one["name"])
+    assert KILLER in {job["user"] for job in told["deaths"][0]["jobs"]}
+    text = judge.verb("why").stdout
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def _take_back(room: SlurmRoom, judge: SlurmJudge, name: str) -> None:

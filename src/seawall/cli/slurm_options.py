@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from seawall.cluster.slurm.slurm_state import SlurmStateFolder
     from seawall.host.slurm_commands import SlurmCommands
 
-SLURM_VERBS: Final = ("suspects", "approve", "release", "undo", "controller")
+SLURM_VERBS: Final = ("why", "suspects", "approve", "release", "undo", "controller")
 """Of ``seawall cluster``: those that know Slurm."""
 _FOLDER: Final = "/var/lib/seawall/slurm-controller"
 _POLICY: Final = "/etc/seawall/slurm-controller.toml"
@@ -30,7 +30,7 @@ def add_slurm_options(verb: ArgumentParser, name: str) -> None:
         "--state", dest="slurm_state", metavar="DIR", default=_FOLDER,
         help="the controller's folder (default %(default)s)",
     )  # fmt: skip
-    if name == "suspects":
+    if name in ("why", "suspects"):
         return
     group.add_argument(
         "--conf", dest="slurm_conf", metavar="FILE", default="",
