@@ -66,6 +66,9 @@ def test_suspects_as_text_fit_on_a_screen_and_steer_nothing(folder: Path) -> Non
     [
         (("approve", "nobody"), "no such quarantine"),
         (("release", "nobody"), "no such quarantine"),
+        (("quarantine", "7"), "Slurm cannot be asked"),
+        (("quarantine", "7", "--mode=gate"), "--mode is of Kubernetes"),
+        (("quarantine", "7", "--yes"), "only after a conviction"),
         (("undo", "--all"), "Slurm cannot be asked"),
         (("controller", "--act"), "--act is of Kubernetes"),
         (("controller", "--policy=/nowhere/slurm.toml"), "no such file"),

@@ -307,6 +307,38 @@ def test_a_job_that_was_ended_waits_held_and_is_let_go(
     judged.command("scancel", str(job))
 
 
+def test_a_persons_order_holds_a_job_that_nobody_suspects_and_only_once_it_is_meant(
+    judged: SlurmRoom,
+) -> None:
+    with judge_of(judged, days=0.0) as judge:
+        _, reader, job = submitted(judged)
+        judged.wait(lambda: job in running(judged), "a job that runs")
+        before = reader.jobs_now()[job].priority
+        policy = f"--policy={judge.folder}/slurm.toml"
+        words = ("quarantine", str(job), policy, "--reason=fills /scratch", "--json")
+
+        dry = json.loads(judge.verb(*words, "--dry-run").stdout)
+        assert dry["outcome"] == "planned"
+        assert [(one["kind"], one["name"]) for one in dry["steps"]][1:] == [("Job", str(job))]
+        assert judge.read() == {}
+
+        done = judge.verb(*words)
+        assert done.returncode == 0, done.stderr
+        name = json.loads(done.stdout)["subject"]
+        assert judge.verb("controller", "--once", policy).returncode == 0
+        row = reader.jobs_now()[job]
+        assert (row.state, row.priority) == ("RUNNING", 0)
+        told = judge.verb("why", str(job)).stdout
+        assert "fills /scratch" in told
+        assert judge.verb("release", name).returncode == 0
+        assert reader.jobs_now()[job].priority == before
+
+        (judge.folder / "protects").write_text(f'protected_users = ["{KILLER}"]')
+        no = judge.verb("quarantine", str(job), f"--policy={judge.folder}/protects")
+        assert (no.returncode, "is protected" in no.stderr) == (2, True)
+        judged.command("scancel", str(job))
+
+
 def test_a_job_that_its_user_holds_since_is_left(judged: SlurmRoom, desk: SlurmStateFolder) -> None:
     commands, reader, job = submitted(judged, "--hold")
     levers = JobLevers(commands, desk, reader.settings["PriorityType"])

@@ -137,6 +137,8 @@ def hold_plan(
     digest: Callable[[SlurmJobRow], "str | None"],
 ) -> HoldPlan:  # fmt: skip
     """What is due for one that is Active.  ``held``: targets that are held in all names."""
+    if protection := policy.protection_of(one.user, one.account):
+        return HoldPlan((), (protection,))
     own = [
         row
         for row in jobs.values()

@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from seawall.cluster.judge.cluster_judge import SuspicionState
 from seawall.cluster.observer.suspect_metrics import SuspectGauges, SuspectRow
 from seawall.cluster.slurm.hold_plan import (
     SCORE_LEAST,
@@ -89,7 +90,7 @@ class SlurmMetrics:
         self._budget.labels("hold").set(max(held_jobs_most(turn.jobs, self._policy) - held, 0))
         self._budget.labels("activate").set(min(quarantines_left(quarantines, self._policy, now)))
         self._suspects.show(_rows(quarantines))
-        marks = [one.threshold_log10 for one in quarantines]
+        marks = [one.threshold_log10 for one in quarantines if one.threshold_log10]
         if marks:
             self._suspects.threshold.set(min(marks))
 
@@ -111,9 +112,10 @@ class SlurmMetrics:
 def _rows(quarantines: list[JobQuarantine]) -> Iterator[SuspectRow]:
     """By the names that ``suspects`` and ``approve`` have: a job's own is what its user writes."""
     for one in quarantines:
+        verdict = "" if one.verdict == SuspicionState.NONE.value else one.verdict
         score = one.score_log10 if one.score_log10 > SCORE_LEAST else None
         expires = one.expires_seconds if one.state == "Active" else None
         yield SuspectRow(
-            (one.account, "Job", one.name), one.state.lower(), expires, one.verdict, score,
+            (one.account, "Job", one.name), one.state.lower(), expires, verdict, score,
             len(one.nodes),
         )  # fmt: skip

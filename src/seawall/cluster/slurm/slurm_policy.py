@@ -60,6 +60,14 @@ class SlurmPolicy:
         """Who decides about its jobs."""
         return self.accounts.get(account, self.approval)
 
+    def protection_of(self, user: str, account: str) -> str:
+        """Why their jobs are never held; empty: they may be."""
+        if user in self.protected_users:
+            return f"user {user} is protected (protected_users of the policy)"
+        if account in self.protected_accounts:
+            return f"account {account} is protected (protected_accounts of the policy)"
+        return ""
+
 
 def slurm_policy(text: bytes, path: str) -> SlurmPolicy:
     """UsageProblem: what is wrong, and where."""

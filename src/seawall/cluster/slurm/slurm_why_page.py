@@ -3,14 +3,15 @@
 controller's folder alone; slurmctld is not asked.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from seawall.cluster.judge.cluster_judge import SuspicionState
 from seawall.cluster.judge.node_death import DeathKind
 from seawall.cluster.pages.cluster_words import NOBODY_WATCHES, ago, both
 from seawall.cluster.slurm.dead_node_jobs import label_of
+from seawall.cluster.slurm.job_keys import JOB_NUMBER
 from seawall.cluster.slurm.job_quarantine import OPEN_RESULTS, JobHold
 from seawall.cluster.slurm.slurm_death import DeathJob, SlurmDeath
 from seawall.cluster.slurm.slurm_state import SlurmState
@@ -22,8 +23,6 @@ from seawall.words import counted, first
 
 RECENT_SECONDS: Final = 86400.0
 _LABEL: Final = 40
-_JOB: Final = re.compile(r"(?:slurm:)?(\d{1,18})(?:_(\d{1,9}))?(?:[.@].*)?")
-"""``4711``, ``4700_12``, and as node verbs print it: ``slurm:4711@alice``."""
 SlurmAnswer = Literal[
     "killer", "suspect", "deaths", "none", "node", "held", "released", "innocent", "unknown"
 ]
@@ -80,7 +79,7 @@ class _Story:
         for row in self._reading.rows:
             if self._subject in (row.suspect.name, row.suspect.user):
                 return self._of_suspect(row, ())
-        found = _JOB.fullmatch(self._subject)
+        found = JOB_NUMBER.fullmatch(self._subject)
         if found is not None:
             return self._of_job(found[1], found[2])
         words = counted(len(self._deaths), "death")
@@ -95,7 +94,7 @@ class _Story:
         self, row: SlurmSuspectRow, others: Sequence[SlurmSuspectRow]
     ) -> SlurmWhyPage:  # fmt: skip
         deaths = self._deaths_of(row)
-        is_killer = row.suspect.verdict == "convicted"
+        is_killer = row.suspect.verdict == SuspicionState.CONVICTED.value
         answer: SlurmAnswer = "killer" if is_killer else "suspect"
         return self._page(answer, self._headline(row, deaths), deaths, row=row, others=others)
 
@@ -126,7 +125,7 @@ class _Story:
         ]  # fmt: skip
         verb = "was reset" if last.kind is DeathKind.RESET else "died"
         headline = f"node {last.node} {verb} {ago(last.moment_seconds, self._now)}"
-        if rows and rows[0].suspect.verdict == "convicted":
+        if rows and rows[0].suspect.verdict == SuspicionState.CONVICTED.value:
             headline += f", with {_who(rows[0])} on it, which kills nodes"
         elif rows:
             headline += f"; {_who(rows[0])}, which was on it, is suspected"
@@ -184,7 +183,7 @@ class _Story:
             verb = "was ended and is held" if hold.lever == "requeuehold" else "is held"
             whose = f"{one.approved_by}'s word" if one.approved_by else "the policy"
             headline = f"job {self._subject} {verb} by Seawall since {when}, by {whose}"
-            headline += f": {nodes} died with {_who(row)}"
+            headline += f": {nodes} died with {_who(row)}" if one.nodes else ""
         else:
             words = {"changed": "somebody released it since", "gone": "it ended",
                      "undone": "it was let go", "refused": "the hold was refused"}  # fmt: skip
@@ -217,10 +216,12 @@ class _Story:
         one = row.suspect
         nodes = counted(len(one.nodes), "node")
         when = f", the last {ago(deaths[-1].moment_seconds, self._now)}" if deaths else ""
-        if one.verdict == "convicted":
+        if one.verdict == SuspicionState.CONVICTED.value:
             return f"{_who(row)} kills nodes: {nodes} dead{when}"
-        if one.verdict == "inseparable":
+        if one.verdict == SuspicionState.INSEPARABLE.value:
             return f"{_who(row)} or a job beside it kills nodes: {nodes} died with both{when}"
+        if one.verdict == SuspicionState.NONE.value:
+            return f"{_who(row)} is held by a person's order"
         return f"{_who(row)} is suspected: {nodes} died with it{when}"
 
     def _outlook(self, row: SlurmSuspectRow | None) -> Iterator[str]:

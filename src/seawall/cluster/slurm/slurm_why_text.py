@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall cluster why --slurm`` as text: one screen of 24 lines, the cause first."""
 
-import math
 from collections.abc import Iterator
 from typing import Final
 
+from seawall.cluster.judge.cluster_judge import SuspicionState
 from seawall.cluster.pages.cluster_words import ago, clock, label, labelled
 from seawall.cluster.slurm.slurm_suspects_page import slurm_heading
 from seawall.cluster.slurm.slurm_why_page import SlurmWhyPage, jobs_words
@@ -65,12 +65,14 @@ def _judged(page: SlurmWhyPage, paper: Console) -> Iterator[str]:
     if page.suspect is None:
         return
     one = page.suspect.suspect
-    score = f"10^{one.score_log10:.1f}" if math.isfinite(one.score_log10) else "none"
-    known = f"known by {_KEYS.get(one.key.level, 'its number')}"
-    words = f"{score}, mark 10^{one.threshold_log10:.1f}; {known}; {one.name}"
+    known = f"known by {_KEYS.get(one.key.level, 'its number')}; {one.name}"
+    words = f"10^{one.score_log10:.1f}, mark 10^{one.threshold_log10:.1f}; {known}"
+    if one.verdict == SuspicionState.NONE.value:
+        words = f"none: a person's order; {known}"
     yield from labelled(paper, "score", [plain(words)])
     if one.why_not:
-        yield from labelled(paper, "but", [plain(one.why_not)])
+        is_order = one.verdict == SuspicionState.NONE.value
+        yield from labelled(paper, "why" if is_order else "but", [plain(one.why_not)])
 
 
 def _others(page: SlurmWhyPage, paper: Console, *, whole: bool) -> Iterator[str]:
