@@ -109,6 +109,21 @@ def test_nobody_is_suspected_and_nobody_watches_are_two_answers() -> None:
     assert "no node died" in why("", state(quarantines={}, deaths=[])).headline
 
 
+def test_a_persons_order_is_no_suspicion_and_stands_behind_one() -> None:
+    made = state()
+    order = replace(
+        active(), name="bob-1", user="bob", verdict="none", score_log10=0.0, nodes=(), deaths=(),
+        approved_by="root", why_not="root's own word: fills /scratch",
+    )  # fmt: skip
+    made.quarantines = {"bob-1": order, **made.quarantines}
+    assert "kills nodes" in why("", made).headline
+    page = why("bob-1", made)
+    assert page.headline == "train-7 of bob is in quarantine by a person's order"
+    text = "\n".join(slurm_why_lines(page, Console(width=80, colour=False), whole=False))
+    assert "10^" not in text
+    assert "fills /scratch" in text
+
+
 def test_what_a_user_wrote_steers_no_terminal_and_fills_no_screen() -> None:
     page = why("", state(hold(), label="\x1b[2J\n" + "x" * 5000))
     assert page.answer == "killer"

@@ -117,9 +117,9 @@ class SlurmObserver:
         if not obstacle.words:
             self._act(view)
         if self._sink is not None:
-            self._sink.look(SlurmTurn(
-                view.at_seconds, obstacle, deaths, len(view.jobs), self._folder.read()
-            ))  # fmt: skip
+            alive = sum(not row.is_over for row in view.jobs.values())
+            state = self._folder.read()
+            self._sink.look(SlurmTurn(view.at_seconds, obstacle, deaths, alive, state))
 
     # --- what was seen ---------------------------------------------------------------------
 

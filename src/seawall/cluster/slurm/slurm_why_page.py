@@ -72,6 +72,7 @@ class _Story:
     def page(self) -> SlurmWhyPage:
         if not self._subject:
             rows = [row for row in self._reading.rows if row.suspect.state != "Released"]
+            rows.sort(key=lambda row: row.suspect.verdict == SuspicionState.NONE.value)
             return self._of_suspect(rows[0], rows[1:]) if rows else self._of_nobody()
         nodes = [one for one in self._deaths if self._subject in (one.node, one.name)]
         if nodes:
@@ -221,7 +222,8 @@ class _Story:
         if one.verdict == SuspicionState.INSEPARABLE.value:
             return f"{_who(row)} or a job beside it kills nodes: {nodes} died with both{when}"
         if one.verdict == SuspicionState.NONE.value:
-            return f"{_who(row)} is held by a person's order"
+            verb = "was" if one.state == "Released" else "is"
+            return f"{_who(row)} {verb} in quarantine by a person's order"
         return f"{_who(row)} is suspected: {nodes} died with it{when}"
 
     def _outlook(self, row: SlurmSuspectRow | None) -> Iterator[str]:

@@ -30,7 +30,7 @@ class SlurmTurn:
     deaths: Sequence[SlurmDeath]
     """That this look found."""
     jobs: int
-    """As squeue lists them."""
+    """That wait or run, as squeue lists them."""
     state: SlurmState
     """As it stands behind the turn."""
 
