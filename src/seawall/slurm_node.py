@@ -7,8 +7,8 @@ from typing import NamedTuple
 from seawall.slurm_paths import JobPart
 
 
-class SlurmUnseen(NamedTuple):
-    """What was not looked at, and the check that lacks it."""
+class SlurmRemark(NamedTuple):
+    """What was not looked at or is not judged, and the check that it is of."""
 
     kind: str
     words: str
@@ -36,7 +36,7 @@ class SlurmNodeLook:
     """Whoever has a process here; None where nobody had to be asked."""
     has_stray_stepd: bool = False
     """A slurmstepd of root's in no job's cgroup, where no job has one that counts memory."""
-    unseen: tuple[SlurmUnseen, ...] = ()
+    unseen: tuple[SlurmRemark, ...] = ()
 
     @property
     def running(self) -> tuple[JobProcesses, ...]:

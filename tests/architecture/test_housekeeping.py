@@ -110,7 +110,9 @@ def test_the_version_stands_in_two_places_and_is_the_same() -> None:
 
 LIBRARIES = {
     "lightkube": ("cluster/kube/",), "msgspec": ("cluster/kube/", "cluster/observer/"),
-    "prometheus_client": ("cluster/actor/", "cluster/observer/"),
+    "prometheus_client": (
+        "cluster/actor/", "cluster/observer/", "cluster/slurm/slurm_metrics.py",
+    ),
     "urllib3": ("cluster/kube/", "cluster/observer/"),
 }  # fmt: skip
 """Of the extra ``cluster``, and the rooms that may import them: no node has one of these."""

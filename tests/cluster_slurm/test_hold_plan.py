@@ -160,6 +160,16 @@ def test_a_job_of_many_nodes_wants_a_person() -> None:
     assert hold_plan(active(approved_by="root"), wide, POLICY, 0, no_script).steps
 
 
+@pytest.mark.parametrize(
+    "more", [{"protected_users": frozenset({"alice"})},
+             {"protected_accounts": frozenset({"physics"})}],
+)  # fmt: skip
+def test_whom_the_policy_protects_is_not_held_by_anybodys_order(more: dict[str, object]) -> None:
+    policy = replace(POLICY, **more)  # type: ignore[arg-type]
+    plan = hold_plan(active(approved_by="root"), rows(job(7)), policy, 0, no_script)
+    assert (plan.steps, "is protected" in plan.refusals[0]) == ((), True)
+
+
 def test_no_more_is_held_than_the_policy_allows() -> None:
     one = replace(active(unit=0), key=job_keys(job(1), None)[1])
     jobs = rows(*(job(number, state="PENDING", nodes=()) for number in range(1, 40)))

@@ -1,14 +1,11 @@
 """The controller's folder and its policy: what is wrong in them is said, never guessed."""
 
 import json
-import os
 import stat
-import time
 from pathlib import Path
 
 import pytest
 
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_policy import slurm_policy
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
 from seawall.problems import UsageProblem
@@ -108,44 +105,3 @@ def test_a_file_that_is_not_ours_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text(text)
     with pytest.raises(UsageProblem, match="not written by this release"):
         SlurmStateFolder(str(tmp_path)).read()
-
-
-def program(folder: Path, text: str) -> str:
-    path = folder / "squeue"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return str(path)
-
-
-def test_a_command_that_hangs_ends_at_its_deadline_with_its_children(tmp_path: Path) -> None:
-    words = program(tmp_path, f"sleep 100 & echo $! > {tmp_path}/pid; wait")
-    with pytest.raises(SlurmCommandProblem, match="did not end in"):
-        SlurmCommands().text(words, seconds=2.0)
-    state = Path(f"/proc/{int((tmp_path / 'pid').read_text())}/stat")
-    until = time.monotonic() + 20.0
-    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def test_a_command_that_prints_without_end_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(SlurmCommandProblem, match="more than"):
-        SlurmCommands().text(program(tmp_path, "yes"), bytes_most=1 << 20)
-
-
-def test_a_command_that_fails_says_why_and_one_that_is_not_there_too(tmp_path: Path) -> None:
-    with pytest.raises(SlurmCommandProblem, match="Unable to contact"):
-        SlurmCommands().text(program(tmp_path, "echo Unable to contact >&2; exit 1"))
-    with pytest.raises(SlurmCommandProblem, match="No such file"):
-        SlurmCommands().text(str(tmp_path / "none"))
-
-
-def test_nothing_of_the_callers_environment_hides_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SQUEUE_USERS", "nobody")
-    told = SlurmCommands("/x/slurm.conf").text(program(tmp_path, "env"))
-    names = {line.partition("=")[0] for line in told.splitlines()}
-    assert "SQUEUE_USERS" not in names
-    assert "SLURM_CONF=/x/slurm.conf" in told
-    assert os.environ["SQUEUE_USERS"] == "nobody"

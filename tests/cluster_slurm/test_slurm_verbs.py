@@ -93,6 +93,9 @@ def test_suspects_say_of_which_dead_nodes_a_record_was_read_and_why_of_no_other(
     [
         (("approve", "nobody"), "no such quarantine"),
         (("release", "nobody"), "no such quarantine"),
+        (("quarantine", "7"), "Slurm cannot be asked"),
+        (("quarantine", "7", "--mode=gate"), "--mode is of Kubernetes"),
+        (("quarantine", "7", "--yes"), "only after a conviction"),
         (("undo", "--all"), "Slurm cannot be asked"),
         (("controller", "--act"), "--act is of Kubernetes"),
         (("controller", "--policy=/nowhere/slurm.toml"), "no such file"),

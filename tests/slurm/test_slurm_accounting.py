@@ -8,8 +8,8 @@ import pytest
 from tests.slurm.accounted_room import AccountedSlurmRoom, missing_accounting
 from tests.slurm.judged_room import judge_of
 
-from seawall.cluster.slurm.slurm_commands import SlurmCommands
 from seawall.cluster.slurm.slurm_reader import SlurmReader
+from seawall.host.slurm_commands import SlurmCommands
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 LIE = "x~|y\n9|0|root|NODE_FAIL|n1"
@@ -42,7 +42,7 @@ def test_an_operator_holds_reads_and_releases_and_comments_nothing(
     look = accounted.as_operator(
         sys.executable, "-c",
         "from seawall.cluster.slurm.slurm_reader import SlurmReader as R;"
-        "from seawall.cluster.slurm.slurm_commands import SlurmCommands as C;"
+        "from seawall.host.slurm_commands import SlurmCommands as C;"
         f"print(R(C()).view().jobs[{job}].account)",
     )  # fmt: skip
     assert look.stdout.strip() == "physics", look.stderr

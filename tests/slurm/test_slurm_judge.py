@@ -3,11 +3,15 @@ that lie, and the way back.
 """
 
 import contextlib
+import json
 import os
+import re
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.slurm.judged_room import (
@@ -29,9 +33,9 @@ from seawall.cluster.slurm.job_keys import job_keys
 from seawall.cluster.slurm.job_levers import JobLevers
 from seawall.cluster.slurm.job_quarantine import HoldLever, JobHold, JobQuarantine
 from seawall.cluster.slurm.slurm_acts import SlurmActs
-from seawall.cluster.slurm.slurm_commands import SlurmCommands
 from seawall.cluster.slurm.slurm_reader import SlurmReader
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
+from seawall.host.slurm_commands import SlurmCommands
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 ARRAY = ("--array=1-200%1", "--mem=50", "--time=60")
@@ -84,7 +88,7 @@ def test_without_us_a_job_that_kills_its_node_is_requeued_again_and_again(
 
 def test_an_array_that_kills_nodes_is_held_and_nobody_else(judged: SlurmRoom) -> None:
     others = set(running(judged))
-    with judge_of(judged) as judge:
+    with judge_of(judged, more='metrics_address = "127.0.0.1:0"\n') as judge:
         judge.start()
         judged.wait(judge.read, "the first look")
         killer = NodeKiller(judged, reboots=False)
@@ -98,6 +102,8 @@ def test_an_array_that_kills_nodes_is_held_and_nobody_else(judged: SlurmRoom) ->
             assert one["job_name"] == LIE
             _look_at_all_others(judged, others)
             _look_at_text(judge)
+            _look_at_numbers(judge, one["name"])
+            _look_at_why(judge, one)
             _take_back(judged, judge, one["name"])
 
 
@@ -118,6 +124,27 @@ def _look_at_text(judge: SlurmJudge) -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "\nJobId=1" not in text
     assert "Active" in text
+
+
+def _look_at_numbers(judge: SlurmJudge, name: str) -> None:
+    (port,) = re.findall(r"metrics on 127\.0\.0\.1:(\d+)", judge.log())
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        told = answer.read().decode()
+    assert f'kind="Job",name="{name}",namespace="",verdict="convicted"}} 1.0' in told
+    assert "seawall_held_jobs 1.0" in told
+    assert "seawall_slurmctld_up 1.0" in told
+
+
+def _look_at_why(judge: SlurmJudge, one: dict[str, Any]) -> None:
+    """Of the job that is held, and of a node that died."""
+    told = json.loads(judge.verb("why", "--json", one["holds"][0]["target"]).stdout)
+    assert (told["answer"], told["suspect"]["name"]) == ("held", one["name"])
+    told = json.loads(judge.verb("why", "--json", one["nodes"][0]).stdout)
+    assert (told["answer"], told["suspect"]["name"]) == ("node", one["name"])
+    assert KILLER in {job["user"] for job in told["deaths"][0]["jobs"]}
+    text = judge.verb("why").stdout
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def _take_back(room: SlurmRoom, judge: SlurmJudge, name: str) -> None:
@@ -302,6 +329,38 @@ def test_a_job_that_was_ended_waits_held_and_is_let_go(
     assert [step.result for step in page.steps] == ["done", "done"]
     assert reader.jobs_now()[job].priority == before
     judged.command("scancel", str(job))
+
+
+def test_a_persons_order_holds_a_job_that_nobody_suspects_and_only_once_it_is_meant(
+    judged: SlurmRoom,
+) -> None:
+    with judge_of(judged, days=0.0) as judge:
+        _, reader, job = submitted(judged)
+        judged.wait(lambda: job in running(judged), "a job that runs")
+        before = reader.jobs_now()[job].priority
+        policy = f"--policy={judge.folder}/slurm.toml"
+        words = ("quarantine", str(job), policy, "--reason=fills /scratch", "--json")
+
+        dry = json.loads(judge.verb(*words, "--dry-run").stdout)
+        assert dry["outcome"] == "planned"
+        assert [(one["kind"], one["name"]) for one in dry["steps"]][1:] == [("Job", str(job))]
+        assert judge.read() == {}
+
+        done = judge.verb(*words)
+        assert done.returncode == 0, done.stderr
+        name = json.loads(done.stdout)["subject"]
+        assert judge.verb("controller", "--once", policy).returncode == 0
+        row = reader.jobs_now()[job]
+        assert (row.state, row.priority) == ("RUNNING", 0)
+        told = judge.verb("why", str(job)).stdout
+        assert "fills /scratch" in told
+        assert judge.verb("release", name).returncode == 0
+        assert reader.jobs_now()[job].priority == before
+
+        (judge.folder / "protects").write_text(f'protected_users = ["{KILLER}"]')
+        no = judge.verb("quarantine", str(job), f"--policy={judge.folder}/protects")
+        assert (no.returncode, "is protected" in no.stderr) == (2, True)
+        judged.command("scancel", str(job))
 
 
 def test_a_job_that_its_user_holds_since_is_left(judged: SlurmRoom, desk: SlurmStateFolder) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from seawall.host.host import Unread
 from seawall.readings.guard_status import GuardStatus
-from seawall.slurm_node import JobProcesses, SlurmNodeLook, SlurmUnseen
+from seawall.slurm_node import JobProcesses, SlurmNodeLook, SlurmRemark
 from seawall.words import counted, size
 
 OLD_SECONDS: Final = 30.0
@@ -47,8 +47,8 @@ class SlurmHealth:
     """What was found, what could not be seen, and what is a running job's affair."""
 
     problems: tuple[SlurmProblem, ...]
-    unseen: tuple[SlurmUnseen, ...]
-    notes: tuple[str, ...]
+    unseen: tuple[SlurmRemark, ...]
+    notes: tuple[SlurmRemark, ...]
 
 
 def judge(
@@ -57,23 +57,25 @@ def judge(
 ) -> SlurmHealth:  # fmt: skip
     """Of two looks a moment apart: what is there in one of them alone is coming or going."""
     problems = [*_left_processes(first, second), *_left_shm(first, second)]
-    unseen, notes = [*second.unseen], []
+    unseen = [*second.unseen]
+    notes: list[SlurmRemark] = []
     is_idle = first.is_idle and second.is_idle
     stale = _why_not_believed(guard, now_unix_seconds)
     if stale:
-        unseen.append(SlurmUnseen("uncounted", stale))
+        unseen.append(SlurmRemark("uncounted", stale))
     elif isinstance(guard, GuardStatus):
         problems += _of_guard(guard)
         grown = guard.residual_grown_bytes
         if total_bytes is None:
             words = "/proc/meminfo does not say how much memory there is"
-            unseen.append(SlurmUnseen("uncounted", words))
+            unseen.append(SlurmRemark("uncounted", words))
         elif grown >= UNCOUNTED_SHARE * total_bytes:
             words = f"{size(grown)} more than at its least is in no cgroup and in no counter"
             if is_idle:
                 problems.append(SlurmProblem("uncounted", f"{words}, and no job runs here"))
             else:
-                notes.append(f"uncounted: {words}: not judged while jobs run here (seawall memory)")
+                words += ": not judged while jobs run here (seawall memory)"
+                notes.append(SlurmRemark("uncounted", words))
     return SlurmHealth(tuple(problems), tuple(unseen), tuple(notes))
 
 

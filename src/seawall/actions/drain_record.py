@@ -15,7 +15,6 @@ from typing import Any, Final
 from seawall.accounts.drain_queue import DAY_SECONDS, REASON_HEAD
 from seawall.replaced_file import replace_file
 
-FOLDER: Final = "/var/lib/seawall/slurm"
 SCHEMA: Final = "seawall.slurm-drains/1"
 _BYTES_MOST: Final = 256 << 10
 _DECISIONS_MOST: Final = 50

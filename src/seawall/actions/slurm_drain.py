@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from seawall.accounts import drain_queue
 from seawall.accounts.drain_queue import SETTLE_TIMES, TICKET_TIMES, DrainClaim, DrainLimits
 from seawall.actions.drain_record import DrainRecord, OwnDrain
-from seawall.actions.slurmctld_commands import SlurmSilent
+from seawall.host.slurm_commands import SlurmCommandProblem
 from seawall.readings.slurm_node_rows import SlurmNodeRow
 
 STEADY_SECONDS: Final = 25.0
@@ -78,7 +78,7 @@ class DrainDecision:
                 words = self._with_own_drain(record.drain, ripe, now)
             else:
                 words = self._without_drain(causes, ripe)
-        except SlurmSilent as silence:
+        except SlurmCommandProblem as silence:
             words = [f"slurmctld was not to be asked, and nothing was changed: {silence}"]
         for line in words:
             record.note(now, line)
@@ -203,7 +203,7 @@ class DrainDecision:
         words = [f"drained: {own.reason}"]
         try:
             row = self._slurm.nodes().get(self._node)
-        except SlurmSilent as silence:
+        except SlurmCommandProblem as silence:
             return [
                 *words,
                 f"when that was could not be asked, so it will not be lifted: {silence}",

@@ -1,99 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sinfo and scontrol, each in a child with a deadline: slurmctld, munge or the file system that the
-commands lie on may hang, and then the child is left behind.
+"""sinfo and scontrol of a node's check, each asked by a child with a deadline: slurmctld, munge or
+the file system that the commands lie on may hang, and then the child is left behind.
 """
 
 import base64
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from seawall.host.background_question import BackgroundQuestion
-from seawall.host.host import Unread
+from seawall.host.host import JSON, Unread
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.problems import ParseProblem
-from seawall.proc.parent_death import die_with_parent
 from seawall.readings.slurm_node_rows import COMMAND, SlurmNodeRow, parse
 
-FOLDERS: Final = "/usr/bin:/usr/local/bin:/opt/slurm/bin:/usr/sbin:/bin"
-"""HealthCheckProgram is started without PATH."""
-SECONDS: Final = 4.0
 _SPARE_SECONDS: Final = 0.5
-_ANSWER_BYTES_MOST: Final = 8 << 20
-_ENVIRONMENT: Final = ("SLURM_CONF", "SLURM_CONF_SERVER", "SACK_KEY", "SACK_JWKS")
-
-
-class SlurmSilent(Exception):
-    """slurmctld gave no answer that can be used; the text says why."""
+_BYTES_MOST: Final = 8 << 20
 
 
 class SlurmctldCommands:
     """What is asked of slurmctld and told to it; ``folders``: where its commands are."""
 
-    def __init__(
-        self, folders: str = FOLDERS, seconds: float = SECONDS, conf: str = ""
-    ) -> None:  # fmt: skip
-        self._folders, self.seconds, self._conf = folders, seconds, conf
+    def __init__(self, folders: str, seconds: float, conf: str = "") -> None:
+        self.seconds = seconds
+        self._commands = SlurmCommands(
+            conf, folders=folders, environment={"SLURM_TIME_FORMAT": "%s"}, ends_with_us=True
+        )
 
     def nodes(self) -> Mapping[str, SlurmNodeRow]:
-        """All nodes now; SlurmSilent."""
-        data = self._run(COMMAND)
+        """All nodes now; SlurmCommandProblem."""
+        data = self._output(*COMMAND)
         try:
             rows = parse(data)
         except ParseProblem as problem:
-            raise SlurmSilent(f"sinfo: {problem}") from problem
+            raise SlurmCommandProblem(f"sinfo: {problem}") from problem
         if not rows:
-            raise SlurmSilent("sinfo names no node")
+            raise SlurmCommandProblem("sinfo names no node")
         return rows
 
     def update(self, node: str, **fields: str) -> None:
-        """Change these of one node in one request; after SlurmSilent it may be done or not."""
+        """Change these of one node in one request; after SlurmCommandProblem it may be done."""
         words = [f"{name}={value}" for name, value in fields.items()]
-        self._run(["scontrol", "update", f"NodeName={node}", *words])
+        self._output("scontrol", "update", f"NodeName={node}", *words)
 
-    def _run(self, words: Sequence[str]) -> bytes:
-        kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        environment = {"PATH": self._folders, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s", **kept}
-        if self._conf:
-            environment["SLURM_CONF"] = self._conf
-        seconds = self.seconds
-
-        def ask() -> list[bool | int | float | str | None]:
-            return _output(words, environment, seconds)  # type: ignore[return-value]
+    def _output(self, *words: str) -> bytes:
+        def ask() -> JSON:
+            try:
+                out = self._commands.output(*words, seconds=self.seconds, bytes_most=_BYTES_MOST)
+            except SlurmCommandProblem as problem:
+                return str(problem)
+            return [base64.b64encode(out).decode()]
 
         try:
-            question = BackgroundQuestion(words[0], ask, seconds + _SPARE_SECONDS)  # type: ignore[arg-type]
+            question = BackgroundQuestion(words[0], ask, self.seconds + _SPARE_SECONDS)
         except OSError as error:
-            raise SlurmSilent(f"{words[0]}: {error.strerror}") from error
+            raise SlurmCommandProblem(f"{words[0]}: {error.strerror}") from error
         answer = question.answer()
         if isinstance(answer, Unread):
-            raise SlurmSilent(f"{words[0]}: {answer.detail}")
-        match answer:
-            case [0, str(data), _]:
-                return base64.b64decode(data)
-            case [int(status), _, str(said)]:
-                raise SlurmSilent(f"{words[0]} ended with {status}: {said[:160].strip()}")
-        raise SlurmSilent(f"{words[0]}: no such command in {self._folders}")
-
-
-def _output(
-    words: Sequence[str], environment: Mapping[str, str], seconds: float
-) -> list[int | str]:  # fmt: skip
-    """In the child: status, what it printed in base 64, and its complaint; empty without it."""
-    import subprocess  # noqa: PLC0415 - slow to import, and only here
-
-    parent = os.getpid()
-    try:
-        done = subprocess.run(  # noqa: S603 - in folders that root's own file names
-            words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, cwd="/",
-            timeout=seconds, check=False, preexec_fn=lambda: die_with_parent(parent),
-        )  # fmt: skip
-    except FileNotFoundError:
-        return []
-    except subprocess.TimeoutExpired:
-        return [-1, "", f"no answer in {seconds:g} s"]
-    if len(done.stdout) > _ANSWER_BYTES_MOST:
-        return [-1, "", "it printed too much"]
-    return [
-        done.returncode, base64.b64encode(done.stdout).decode(),
-        done.stderr.decode("utf-8", "replace")[:500],
-    ]  # fmt: skip
+            raise SlurmCommandProblem(f"{words[0]}: {answer.detail}")
+        if isinstance(answer, list):
+            return base64.b64decode(str(answer[0]))
+        raise SlurmCommandProblem(str(answer))

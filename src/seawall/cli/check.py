@@ -49,9 +49,11 @@ def complete(arguments: Namespace) -> None:
         if arguments.config or arguments.only or arguments.report:
             raise UsageProblem("--config, --only and --report go with --slurm")
         return
-    others = ("id", "npd", "bundle", "root", "at", "json", "fail_on", "rules")
+    others = ("id", "npd", "bundle", "root", "at", "fail_on", "rules")
     if any(getattr(arguments, name) for name in others):
-        raise UsageProblem("--slurm looks at this machine alone: --config, --only or --report")
+        raise UsageProblem(
+            "--slurm looks at this machine alone: --config, --only, --report or --json"
+        )
 
 
 def run(arguments: Namespace) -> int:
@@ -60,7 +62,8 @@ def run(arguments: Namespace) -> int:
         from seawall.cli.check_slurm import run_check  # noqa: PLC0415 - one of the two
 
         return run_check(
-            arguments.config, arguments.only or "", is_report=arguments.report
+            arguments.config, arguments.only or "", is_report=arguments.report,
+            is_json=arguments.json,
         )  # fmt: skip
     from seawall.cli.check_rule import run_rule  # noqa: PLC0415 - one of the two
 

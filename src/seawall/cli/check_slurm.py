@@ -10,7 +10,7 @@ until slurm.toml says for which checks.
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from seawall.accounts.node_checks.answer import NodeFault
@@ -23,7 +23,7 @@ from seawall.host.live import LiveHost
 from seawall.host.slurm_node_look import look
 from seawall.problems import UsageProblem
 from seawall.readings import guard_status
-from seawall.slurm_node import SlurmNodeLook, SlurmUnseen
+from seawall.slurm_node import SlurmNodeLook, SlurmRemark
 from seawall.views.terminal import plain
 
 _APART_SECONDS: Final = 0.05
@@ -31,14 +31,16 @@ _APART_SECONDS: Final = 0.05
 _LINES_MOST: Final = 30
 
 
-def run_check(config: str | None = None, only: str = "", *, is_report: bool = False) -> int:
+def run_check(
+    config: str | None = None, only: str = "", *, is_report: bool = False, is_json: bool = False
+) -> int:
     """Print it; 0: nothing, 1: a problem, 2: none, and something could not be seen.
 
     ``only``: names of checks, with commas; ``is_report``: nothing is drained, whatever the file
     says.
     """
     node = os.environ.get("SLURMD_NODENAME", "")
-    settings = load(config, node or os.uname().nodename.partition(".")[0], NAMES)
+    settings = load(config, node or _host_name(), NAMES)
     names = chosen(settings, only)
     asked = NodeLook(settings, names)
     first = look(shm_least_bytes=SHM_LEAST_BYTES, node=node)
@@ -49,16 +51,45 @@ def run_check(config: str | None = None, only: str = "", *, is_report: bool = Fa
     host = LiveHost("/")
     left = judge(first, second, guard_status.read(host), time.time(), _total_bytes(host))
     found = joined(left, asked.findings(), names, is_idle=first.is_idle and second.is_idle)
-    told = lines(found, len(second.running))
+    draining: list[str] = []
     if any(settings.mode(name) == "drain" for name in names) and not is_report:
         from seawall.cli.slurm_draining import decide  # noqa: PLC0415 - where it is switched on
 
-        told += decide(settings, found, node, names)
-    for line in told:
-        print(plain(line))
+        draining = decide(settings, found, node, names)
+    running = len(second.running)
+    if is_json:
+        modes = {name: settings.mode(name) for name in sorted(names)}
+        print(_document(host, found, node, running, modes, draining))
+    else:
+        for line in lines(found, running) + draining:
+            print(plain(line))
     if found.problems:
         return NPD_PROBLEM
     return NPD_UNKNOWN if found.unseen else NPD_OK
+
+
+def _host_name() -> str:
+    return os.uname().nodename.partition(".")[0]
+
+
+def _document(
+    host: LiveHost, found: SlurmHealth, node: str, running: int, modes: Mapping[str, str],
+    draining: Sequence[str],
+) -> str:  # fmt: skip
+    from seawall.findings.blindness import NotSeen  # noqa: PLC0415 - JSON alone
+    from seawall.readings import kernel  # noqa: PLC0415 - JSON alone
+    from seawall.views.document import head, render  # noqa: PLC0415 - likewise
+    from seawall.views.documents.slurm_check_document import (  # noqa: PLC0415 - likewise
+        SLURM_CHECK,
+        SlurmCheckPage,
+    )
+
+    page = SlurmCheckPage(
+        node=node or _host_name(), is_slurmds_call=bool(node), running_jobs=running, checks=modes,
+        problems=found.problems, notes=found.notes, draining=tuple(draining),
+        could_not_see=tuple(NotSeen(kind, words, "") for kind, words in found.unseen),
+    )  # fmt: skip
+    return render(SLURM_CHECK.of(head(SLURM_CHECK.name, kernel.read(host), None), page))
 
 
 def chosen(settings: SlurmSettings, only: str) -> frozenset[str]:
@@ -84,9 +115,10 @@ def joined(
     notes = list(left.notes) if "uncounted" in names else []
     for check, answer in findings:
         if not isinstance(answer, NodeFault):
-            unseen.append(SlurmUnseen(check.name, answer.words))
+            unseen.append(SlurmRemark(check.name, answer.words))
         elif check.jobs_may and not is_idle:
-            notes.append(f"{check.name}: {answer.words}: not judged while jobs run here")
+            words = f"{answer.words}: not judged while jobs run here"
+            notes.append(SlurmRemark(check.name, words))
         else:
             problems.append(SlurmProblem(
                 check.name, answer.words, is_lasting=check.is_lasting
@@ -106,7 +138,7 @@ def lines(found: SlurmHealth, running: int) -> list[str]:
     told = [f"{problem.kind}: {problem.words}" for problem in found.problems]
     if not told:
         told = [f"nothing is left behind or broken; {jobs}"]
-    told += [f"note: {words}" for words in found.notes]
+    told += [f"note: {kind}: {words}" for kind, words in found.notes]
     told += [f"could not see: {kind}: {words}" for kind, words in found.unseen]
     more = len(told) - _LINES_MOST
     return told[:_LINES_MOST] + ([f"{more} more"] if more > 0 else [])

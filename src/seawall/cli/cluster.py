@@ -91,7 +91,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         if name == "why":
             verb.add_argument(
                 "subject", metavar="NODE|WORKLOAD", nargs="?", default="",
-                help="a node, or a workload: NAMESPACE/NAME",
+                help="a node, or a workload: NAMESPACE/NAME; of Slurm a node, a job's number, "
+                "a user or a quarantine",
             )  # fmt: skip
         if name == "replay":
             verb.add_argument("file", metavar="FILE", help="a dump ('-' for stdin)")

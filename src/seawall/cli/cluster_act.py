@@ -78,7 +78,9 @@ def add_act_arguments(verb: ArgumentParser, name: str) -> None:
 
 def _quarantine(verb: ArgumentParser) -> None:
     verb.add_argument(
-        "workload", metavar="WORKLOAD", help="NAMESPACE/KIND/NAME, ml/deployment/trainer say"
+        "workload",
+        metavar="WORKLOAD",
+        help="NAMESPACE/KIND/NAME, ml/deployment/trainer say; of Slurm a job's number",
     )
     _add_mode(verb)
     verb.add_argument(

@@ -202,7 +202,7 @@ def parse(argv: list[str]) -> "Namespace":
 
 
 def parser_of(chosen: "Collection[str]") -> "ArgumentParser":
-    """The whole command line, with the options of the verbs that are named."""
+    """The command line of the verbs that are named; of none: of all, without their options."""
     from importlib import import_module
 
     from seawall.cli.verb_parser import ProgramParser, VerbParser
@@ -210,10 +210,12 @@ def parser_of(chosen: "Collection[str]") -> "ArgumentParser":
 
     parser = ProgramParser(VERBS, prog="seawall")
     parser.add_argument("--version", action="version", version=f"seawall {VERSION}")
-    # A prog of its own spares argparse a formatter, which imports shutil, bz2 and lzma.
+    # A prog of its own spares argparse a formatter.
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="seawall",
                                   parser_class=VerbParser)  # fmt: skip
     for name, words in {**VERBS, **SERVICES}.items():
+        if chosen and name not in chosen:
+            continue  # each costs, and one is asked for
         verb_parser = verbs.add_parser(name, help=words, description=words[0].upper() + words[1:])
         if name in chosen:
             import_module(f"seawall.cli.{name}").add_arguments(verb_parser)

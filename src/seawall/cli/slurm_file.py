@@ -30,12 +30,14 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from seawall.accounts.drain_queue import NODES_MOST, SHARE, DrainLimits
 from seawall.accounts.node_checks.wanted import WantedNode
-from seawall.actions.drain_record import FOLDER
-from seawall.actions.slurmctld_commands import FOLDERS, SECONDS
 from seawall.formats.host_list import hosts_of
+from seawall.host.slurm_commands import FOLDERS
 from seawall.problems import UsageProblem
 
 PATH: Final = "/etc/seawall/slurm.toml"
+RECORDS: Final = "/var/lib/seawall/slurm"
+SECONDS: Final = 4.0
+"""Of one question to slurmctld: those that go before a drain fit into a check's 60 s."""
 Mode: TypeAlias = Literal["report", "drain", "off"]
 MODES: Final = ("report", "drain", "off")
 NEVER_DRAINED_FOR: Final = frozenset({"guard", "munge"})
@@ -66,7 +68,7 @@ class SlurmSettings:
     folders: str = FOLDERS
     conf: str = ""
     """slurm.conf, where it is not the usual one: slurmd gives its programs no SLURM_CONF."""
-    records: str = FOLDER
+    records: str = RECORDS
     evidence: str = ""
     """Folder that the nodes share, for ``seawall agent --slurm``; empty: none."""
     seconds: float = SECONDS
@@ -124,7 +126,7 @@ def parse(text: bytes, path: str, node: str, checks: Sequence[str]) -> SlurmSett
         limits=_limits(_table(document, "brake", path), path),
         folders=_path(slurm, "commands", FOLDERS, path),
         conf=_path(slurm, "conf", "", path),
-        records=_path(slurm, "records", FOLDER, path),
+        records=_path(slurm, "records", RECORDS, path),
         evidence=_path(slurm, "evidence", "", path),
         seconds=_seconds(slurm.get("seconds", SECONDS), f"{path}: [slurm]"),
     )

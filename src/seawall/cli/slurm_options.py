@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from seawall.problems import UsageProblem
 
 if TYPE_CHECKING:
-    from seawall.cluster.slurm.slurm_commands import SlurmCommands
     from seawall.cluster.slurm.slurm_policy import SlurmPolicy
     from seawall.cluster.slurm.slurm_state import SlurmStateFolder
+    from seawall.host.slurm_commands import SlurmCommands
 
-SLURM_VERBS: Final = ("suspects", "approve", "release", "undo", "controller")
+SLURM_VERBS: Final = ("why", "suspects", "quarantine", "approve", "release", "undo", "controller")
 """Of ``seawall cluster``: those that know Slurm."""
 _FOLDER: Final = "/var/lib/seawall/slurm-controller"
 _POLICY: Final = "/etc/seawall/slurm-controller.toml"
@@ -30,16 +30,23 @@ def add_slurm_options(verb: ArgumentParser, name: str) -> None:
         "--state", dest="slurm_state", metavar="DIR", default=_FOLDER,
         help="the controller's folder (default %(default)s)",
     )  # fmt: skip
-    if name == "suspects":
+    if name in ("why", "suspects"):
         return
     group.add_argument(
         "--conf", dest="slurm_conf", metavar="FILE", default="",
         help="slurm.conf (default $SLURM_CONF, else where Slurm looks)",
     )  # fmt: skip
-    if name == "controller":
+    if name == "quarantine":
+        group.add_argument(
+            "--by", dest="slurm_by", choices=("job", "name", "script"), default="job",
+            help="by what its jobs are known again: job, also when it is requeued; name or script, "
+            "also when its user submits it anew (default %(default)s)",
+        )  # fmt: skip
+    if name in ("controller", "quarantine"):
         group.add_argument(
             "--policy", dest="slurm_policy", metavar="FILE", help=f"default {_POLICY}, if there"
         )
+    if name == "controller":
         group.add_argument(
             "--poll", dest="slurm_poll", type=_poll_of, default=30.0, metavar="SECONDS",
             help="between two looks, 1 to 300 (default %(default)g)",
@@ -55,7 +62,7 @@ def slurm_folder(arguments: Namespace) -> "SlurmStateFolder":
 
 def slurm_commands(arguments: Namespace) -> "SlurmCommands":
     """With the slurm.conf that was named."""
-    from seawall.cluster.slurm.slurm_commands import SlurmCommands  # noqa: PLC0415 - of Slurm alone
+    from seawall.host.slurm_commands import SlurmCommands  # noqa: PLC0415 - of Slurm alone
 
     return SlurmCommands(arguments.slurm_conf)
 

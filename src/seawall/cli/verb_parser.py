@@ -5,16 +5,39 @@ argparse writes the words of the command line to the terminal as they are, and t
 option of a verb with the usage of the whole program.
 """
 
+import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, HelpFormatter
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from seawall.views.terminal import plain
 
 
+class TerminalHelp(HelpFormatter):
+    """As argparse's, and as wide; that one imports shutil, bz2 and lzma to know the width, also
+    where no help is printed.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    words = os.environ.get("COLUMNS", "")
+    if words.isdecimal() and int(words):
+        return int(words)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
+
+
 class VerbParser(ArgumentParser):
     """Of the program, and of each verb."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": TerminalHelp, **settings})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, but nothing is unknown: the caller would tell it with his own usage."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from seawall.slurm_node import JobProcesses, SlurmNodeLook, SlurmUnseen
+from seawall.slurm_node import JobProcesses, SlurmNodeLook, SlurmRemark
 from seawall.slurm_paths import jobs_among, part_of
 
 TREES: Final = ("sys/fs/cgroup/memory", "sys/fs/cgroup/unified", "sys/fs/cgroup")
@@ -32,7 +32,7 @@ def look(root: str = "/", *, shm_least_bytes: int = 0, node: str = "") -> SlurmN
     """Ask now.  Of all processes the owners are asked only where somebody who is not root has so
     much in /dev/shm.  ``node``: where several slurmd are on one host, the jobs of that one.
     """
-    unseen: list[SlurmUnseen] = []
+    unseen: list[SlurmRemark] = []
     jobs = tuple(_jobs(root, node, unseen))
     shm = _shm(root, unseen)
     uids = None
@@ -64,7 +64,7 @@ def _pids(root: str) -> list[str]:
         return []
 
 
-def _jobs(root: str, node: str, unseen: list[SlurmUnseen]) -> Iterator[JobProcesses]:
+def _jobs(root: str, node: str, unseen: list[SlurmRemark]) -> Iterator[JobProcesses]:
     for tree in TREES:
         top = os.path.join(root, tree)
         if not os.path.exists(f"{top}/cgroup.procs"):
@@ -74,10 +74,10 @@ def _jobs(root: str, node: str, unseen: list[SlurmUnseen]) -> Iterator[JobProces
                 yield _job(root, top, path)
         return
     words = "no cgroup tree below /sys/fs/cgroup: jobs were not looked for"
-    unseen.append(SlurmUnseen("processes", words))
+    unseen.append(SlurmRemark("processes", words))
 
 
-def _paths(top: str, unseen: list[SlurmUnseen]) -> Iterator[str]:
+def _paths(top: str, unseen: list[SlurmRemark]) -> Iterator[str]:
     """Cgroups that may be a job's or lead to one."""
     todo, seen = [""], 0
     while todo:
@@ -87,7 +87,7 @@ def _paths(top: str, unseen: list[SlurmUnseen]) -> Iterator[str]:
             seen += 1
             if seen > _FOLDERS_MOST:
                 words = f"more than {_FOLDERS_MOST} cgroups: further jobs were not looked at"
-                unseen.append(SlurmUnseen("processes", words))
+                unseen.append(SlurmRemark("processes", words))
                 return
             part = part_of(path)
             if part is not None:
@@ -167,7 +167,7 @@ def _whole(path: str) -> bytes:
         return b""
 
 
-def _shm(root: str, unseen: list[SlurmUnseen]) -> dict[int, int]:
+def _shm(root: str, unseen: list[SlurmRemark]) -> dict[int, int]:
     """Blocks by owner; a folder's files are of whom each belongs to, not of the folder's."""
     found: dict[int, int] = {}
     seen = 0
@@ -176,7 +176,7 @@ def _shm(root: str, unseen: list[SlurmUnseen]) -> dict[int, int]:
             seen += 1
             if seen > _FILES_MOST:
                 words = f"more than {_FILES_MOST} files in /dev/shm: the others were left"
-                unseen.append(SlurmUnseen("shm", words))
+                unseen.append(SlurmRemark("shm", words))
                 return found
             with suppress(OSError):
                 status = os.lstat(f"{folder}/{name}")
@@ -186,12 +186,12 @@ def _shm(root: str, unseen: list[SlurmUnseen]) -> dict[int, int]:
     return found
 
 
-def _uids(root: str, unseen: list[SlurmUnseen]) -> frozenset[int]:
+def _uids(root: str, unseen: list[SlurmRemark]) -> frozenset[int]:
     found = set()
     pids = _pids(root)
     if len(pids) > _PIDS_MOST:
         words = f"more than {_PIDS_MOST} processes: not all were asked whose they are"
-        unseen.append(SlurmUnseen("shm", words))
+        unseen.append(SlurmRemark("shm", words))
     for pid in pids[:_PIDS_MOST]:
         _, uid = _name_and_uid(root, pid)
         if uid is not None:

@@ -5,7 +5,6 @@ Counters start at 0 with the process; what stands in the cluster is a gauge, so 
 shows the same.
 """
 
-import math
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -22,13 +21,11 @@ from seawall.cluster.objects.workload_quarantine_object import (
     QuarantineState,
     WorkloadQuarantineObject,
 )
+from seawall.cluster.observer.suspect_metrics import SuspectGauges, SuspectRow
 from seawall.version import VERSION
 
-WORKLOADS_MOST: Final = 200
-"""Series by workload: the worst of them."""
 _NAME_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _IN_FORCE: Final = (QuarantineState.ACTIVE, QuarantineState.CANARY)
-_WORKLOAD: Final = ("namespace", "kind", "name")
 RequestCounts = Mapping[tuple[str, str, str], int]
 """By verb, resource and HTTP status."""
 
@@ -61,13 +58,6 @@ class WatchNumbers(Collector):
         yield family
 
 
-def _expiry(registry: CollectorRegistry) -> Gauge:
-    return Gauge(
-        "seawall_quarantine_expiry_timestamp_seconds",
-        "When a quarantine that is in force ends by itself.", _WORKLOAD, registry=registry,
-    )  # fmt: skip
-
-
 def _missing_records(registry: CollectorRegistry) -> Gauge:
     words = "Deaths of the last day whose node has an agent, is back and does not tell of it."
     return Gauge("seawall_deaths_without_record", words, ["pool"], registry=registry)
@@ -96,26 +86,8 @@ class ObserverMetrics:
             ["pool"], registry=registry,
         )  # fmt: skip
         self._missing = _missing_records(registry)
-        self._suspicion = Gauge(
-            "seawall_workload_suspicion_log10", "Score of a workload that is suspected.",
-            _WORKLOAD, registry=registry,
-        )  # fmt: skip
-        self._nodes_lost = Gauge(
-            "seawall_nodes_lost", "Nodes that died with a workload that is suspected.",
-            _WORKLOAD, registry=registry,
-        )  # fmt: skip
-        self._verdict = Gauge(
-            "seawall_workload_verdict", "1 for what the judge says of a workload.",
-            (*_WORKLOAD, "verdict"), registry=registry,
-        )  # fmt: skip
-        self.threshold = Gauge(
-            "seawall_workload_conviction_threshold_log10", "The score that convicts.",
-            registry=registry,
-        )  # fmt: skip
-        self._quarantines = Gauge(
-            "seawall_quarantines", "WorkloadQuarantine objects.", ["state"], registry=registry
-        )
-        self._expiry = _expiry(registry)
+        self._suspects = SuspectGauges(registry, (one.value for one in QuarantineState))
+        self.threshold = self._suspects.threshold
         self.name_seconds = Histogram(
             "seawall_death_to_name_seconds",
             "From a death that is visible to the workload that is named.",
@@ -132,8 +104,6 @@ class ObserverMetrics:
             "seawall_death_requests", "Requests that one death cost.",
             buckets=(2, 5, 10, 20, 30, 45), registry=registry,
         )  # fmt: skip
-        for state in QuarantineState:
-            self._quarantines.labels(state.value).set(0)
         build = Gauge("seawall_build_info", "Always 1.", ["version"], registry=registry)
         build.labels(VERSION).set(1)
 
@@ -155,33 +125,18 @@ class ObserverMetrics:
             self._missing.labels(pool).set(number)
 
     def show_quarantines(self, quarantines: Iterable[WorkloadQuarantineObject]) -> None:
-        """As they stand in the cluster; of workloads the 200 worst."""
-        states = dict.fromkeys(QuarantineState, 0)
-        rows: dict[tuple[str, str, str], tuple[float, int, str]] = {}
-        self._expiry.clear()
-        for one in quarantines:
-            states[one.state] += 1
-            if one.state in _IN_FORCE and one.expires_seconds is not None:
-                name = one.workload
-                self._expiry.labels(name.namespace, name.kind, name.name).set(one.expires_seconds)
-            if one.status is not None:
-                name = one.workload
-                score = one.status.score_log10
-                verdict = one.status.verdict.value
-                row = (-math.inf if score is None else score, len(one.status.nodes), verdict)
-                key = (name.namespace, name.kind, name.name)
-                rows[key] = max(row, rows.get(key, row))
-        worst = sorted(rows.items(), key=lambda pair: pair[1], reverse=True)[:WORKLOADS_MOST]
-        self._suspicion.clear()
-        self._nodes_lost.clear()
-        self._verdict.clear()
-        for key, (score, nodes, verdict) in worst:
-            self._verdict.labels(*key, verdict).set(1)
-            if math.isfinite(score):
-                self._suspicion.labels(*key).set(score)
-            self._nodes_lost.labels(*key).set(nodes)
-        for state, number in states.items():
-            self._quarantines.labels(state.value).set(number)
+        """As they stand in the cluster."""
+        self._suspects.show(map(_suspect_row, quarantines))
+
+
+def _suspect_row(one: WorkloadQuarantineObject) -> SuspectRow:
+    name, status = one.workload, one.status
+    return SuspectRow(
+        (name.namespace, name.kind, name.name), one.state.value,
+        one.expires_seconds if one.state in _IN_FORCE else None,
+        "" if status is None else status.verdict.value,
+        None if status is None else status.score_log10, 0 if status is None else len(status.nodes),
+    )  # fmt: skip
 
 
 class _QuietHandler(WSGIRequestHandler):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall cluster why`` as text: one screen of 24 lines, the cause first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from seawall.cluster.objects.node_death_object import CauseClass, NodeDeathObject
@@ -18,6 +18,8 @@ from seawall.cluster.pages.cluster_words import (
     heading,
     held_words,
     key_words,
+    label,
+    labelled,
     score_words,
     state_word,
     strongest,
@@ -33,7 +35,6 @@ _DEATHS_LEAST: Final = 3
 _DEATHS_SHOWN: Final = 5
 _UNSEEN_SHOWN: Final = 2
 _OTHERS_SHOWN: Final = 2
-_LABEL: Final = 9
 _NODE_WIDTH: Final = 22
 _LEVELS: Final = {"killer": "critical", "suspect": "warning", "deaths": "warning"}
 
@@ -47,7 +48,7 @@ def why_lines(page: ClusterWhyPage, paper: Console, *, whole: bool) -> Iterator[
     room = LINES_MOST - len(top) - len(below)
     evidence: list[str] = []
     for number, text in enumerate(statements):
-        lines = list(_part(paper, "evidence" if not number else "", [text]))
+        lines = list(labelled(paper, "evidence" if not number else "", [text]))
         if not whole and len(evidence) + len(lines) + rows > room:
             break
         evidence += lines
@@ -79,7 +80,7 @@ def _deaths(page: ClusterWhyPage, paper: Console, room: int) -> Iterator[str]:
     shown = page.deaths[1 - room :] if is_cut else page.deaths
     if is_cut:
         before = counted(len(page.deaths) - len(shown), "death")
-        yield f"{_label('died')}{before} before these: --whole"
+        yield f"{label('died')}{before} before these: --whole"
     width = min(max(len(plain(one.node)) for one in shown), _NODE_WIDTH)
     for number, death in enumerate(shown):
         at = death.heartbeat_seconds
@@ -88,8 +89,8 @@ def _deaths(page: ClusterWhyPage, paper: Console, room: int) -> Iterator[str]:
             f"{node}  {clock(at, now)}  {ago(at, now):>10}  {death.kind.value}, "
             f"{_death_words(death)}"
         )
-        label = _label("died" if not number and not is_cut else "")
-        yield shorten(label + plain(words), paper.width)
+        head = label("died" if not number and not is_cut else "")
+        yield shorten(head + plain(words), paper.width)
 
 
 def _death_words(death: NodeDeathObject) -> str:
@@ -103,19 +104,19 @@ def _death_words(death: NodeDeathObject) -> str:
 def _below(page: ClusterWhyPage, paper: Console, *, whole: bool) -> Iterator[str]:
     one = page.suspect
     if one is not None and one.status is not None:
-        yield from _part(paper, "by hand", [chance_words(one)])
-        yield from _part(paper, "score", [_odds_words(one)])
+        yield from labelled(paper, "by hand", [chance_words(one)])
+        yield from labelled(paper, "score", [_odds_words(one)])
         if one.status.why_not:
-            yield from _part(paper, "but", [one.status.why_not])
+            yield from labelled(paper, "but", [one.status.why_not])
     if page.report is not None:
-        yield from _part(paper, "agent", [_report_words(page)])
+        yield from labelled(paper, "agent", [_report_words(page)])
     if page.done:
-        yield from _part(paper, "done", [page.done])
-    yield from _part(paper, "next", page.outlook)
+        yield from labelled(paper, "done", [page.done])
+    yield from labelled(paper, "next", page.outlook)
     is_in_force = page.suspect is not None and page.suspect.state in IN_FORCE
-    label = "take back" if is_in_force else "to end it"
+    end = "take back" if is_in_force else "to end it"
     for number, line in enumerate(page.commands):
-        yield _label(label if not number else "") + plain(line)
+        yield label(end if not number else "") + plain(line)
     yield from _others(page, paper, whole=whole)
     yield from _unseen(page, paper, whole=whole)
 
@@ -162,7 +163,7 @@ def _others(page: ClusterWhyPage, paper: Console, *, whole: bool) -> Iterator[st
     words = [f"{who(one)} is {state_word(one)}, {score_words(one)}" for one in shown]
     more = len(page.others) - len(shown)
     last = f"{'; '.join(words)}{f' and {more} more' if more else ''}: seawall cluster suspects"
-    yield from _part(paper, "also", [last])
+    yield from labelled(paper, "also", [last])
 
 
 def _unseen(page: ClusterWhyPage, paper: Console, *, whole: bool) -> Iterator[str]:
@@ -176,13 +177,4 @@ def _unseen(page: ClusterWhyPage, paper: Console, *, whole: bool) -> Iterator[st
         words[-1] += f" (and {more} more: --whole)"
     elif not whole and rows[0].provide and len(rows) == 1:
         words[0] += f"; needs {rows[0].provide}"
-    yield from _part(paper, "unseen", words)
-
-
-def _label(word: str) -> str:
-    return f"{word:{_LABEL}} "
-
-
-def _part(paper: Console, label: str, texts: Sequence[str] | Iterable[str]) -> Iterator[str]:
-    for number, text in enumerate(texts):
-        yield from paper.wrap(text, " " * (_LABEL + 1), _label(label if not number else ""))
+    yield from labelled(paper, "unseen", words)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words of the cluster's pages: moments, odds, scores, evidence, who watches."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from seawall.cluster.judge.cluster_judge import SuspicionState
@@ -18,6 +18,7 @@ from seawall.cluster.objects.workload_quarantine_object import (
 )
 from seawall.cluster.pages.cluster_reading import ClusterReading, verdict_of
 from seawall.views.document import taken_at
+from seawall.views.terminal import Console
 from seawall.words import count, counted, duration, size
 
 _KEYS: Final = {
@@ -30,7 +31,19 @@ _RECORDS: Final = {
     EvidenceKind.MEMORY_AMPLE: "memory ample",
 }  # fmt: skip
 _STRONGEST: Final = tuple(_RECORDS)
+_LABEL: Final = 9
 NOBODY_WATCHES: Final = "NOBODY WATCHES"
+
+
+def label(word: str) -> str:
+    """What a part of a story begins with."""
+    return f"{word:{_LABEL}} "
+
+
+def labelled(paper: Console, word: str, texts: Iterable[str]) -> Iterator[str]:
+    """Its lines; the word stands before the first."""
+    for number, text in enumerate(texts):
+        yield from paper.wrap(text, " " * (_LABEL + 1), label(word if not number else ""))
 
 
 def clock(unix_seconds: float | None, now: float) -> str:

@@ -106,14 +106,24 @@ def activation(
         return "the policy only observes" if approval == "observe" else "waits for approval"
     if len(one.nodes) < policy.brakes.nodes_least:
         return f"{len(one.nodes)} nodes; at least {policy.brakes.nodes_least}"
-    begun = [
-        now - other.activated_seconds for other in others if other.activated_seconds is not None
-    ]
-    if sum(age < HOUR_SECONDS for age in begun) >= policy.brakes.quarantines_per_hour:
+    hour, day = quarantines_left(others, policy, now)
+    if hour <= 0:
         return f"{policy.brakes.quarantines_per_hour} quarantines began within the hour"
-    if sum(age < DAY_SECONDS for age in begun) >= policy.brakes.quarantines_per_day:
+    if day <= 0:
         return f"{policy.brakes.quarantines_per_day} quarantines began within the day"
     return ""
+
+
+def quarantines_left(
+    quarantines: Iterable[JobQuarantine], policy: SlurmPolicy, now: float
+) -> tuple[int, int]:  # fmt: skip
+    """How many more may begin within this hour, and within this day."""
+    begun = [
+        now - one.activated_seconds for one in quarantines if one.activated_seconds is not None
+    ]
+    hour, day = (sum(age < most for age in begun) for most in (HOUR_SECONDS, DAY_SECONDS))
+    brakes = policy.brakes
+    return max(brakes.quarantines_per_hour - hour, 0), max(brakes.quarantines_per_day - day, 0)
 
 
 def held_jobs_most(jobs: int, policy: SlurmPolicy) -> int:
@@ -127,6 +137,8 @@ def hold_plan(
     digest: Callable[[SlurmJobRow], "str | None"],
 ) -> HoldPlan:  # fmt: skip
     """What is due for one that is Active.  ``held``: targets that are held in all names."""
+    if protection := policy.protection_of(one.user, one.account):
+        return HoldPlan((), (protection,))
     own = [
         row
         for row in jobs.values()

@@ -18,6 +18,8 @@ LEVEL_NAME: Final = 2
 """User, account, and the name without numbers."""
 LEVEL_SCRIPT: Final = 3
 """User, account, and the script without numbers; of srun and salloc the program."""
+JOB_NUMBER: Final = re.compile(r"(?:slurm:)?(\d{1,18})(?:_(\d{1,9}))?(?:[.@].*)?", re.ASCII)
+"""Number and task of ``4711``, ``4700_12``, and of what node verbs print: ``slurm:4711@alice``."""
 SCRIPT_MOST: Final = 1 << 16
 _LETTERS: Final = 16
 _NAME_MOST: Final = 64

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from seawall.cluster.slurm.hold_plan import HoldStep
 from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands, SlurmSilence
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands, SlurmSilence
 
 _TARGET: Final = re.compile(r"[0-9]{1,10}(?:_(?:[0-9]{1,10}|\[[0-9,:-]{1,65536}\]))?\Z", re.ASCII)
 _COMMENT: Final = re.compile(
@@ -65,7 +65,7 @@ class JobLevers:
             if step.lever == "requeuehold":
                 self._commands.text("scontrol", "requeuehold", step.target)
             else:
-                self._hold(name, step, rows)
+                self._hold(one, step, rows)
         except SlurmSilence as problem:
             ended = replace(begun, words=str(problem))  # the next look says what became of it
         except SlurmCommandProblem as problem:
@@ -75,13 +75,14 @@ class JobLevers:
         self._note(name, ended)
         return ended
 
-    def _hold(self, name: str, step: HoldStep, rows: list[SlurmJobRow]) -> None:
+    def _hold(self, one: JobQuarantine, step: HoldStep, rows: list[SlurmJobRow]) -> None:
         self._commands.text("scontrol", "hold", step.target)
         if not any(row.admin_comment for row in rows):  # another tool's is not written over
+            why = "nodes died with it" if one.nodes else "a person's order"
             self._comment(
                 step.target,
-                f"seawall: held as {name}, priority before {step.priority_before}; "
-                "nodes died with it: ask your administrators",
+                f"seawall: held as {one.name}, priority before {step.priority_before}; "
+                f"{why}: ask your administrators",
             )
 
     def _comment(self, target: str, words: str) -> None:

@@ -4,18 +4,22 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from seawall.cluster.judge.cluster_judge import SuspicionState
 from seawall.cluster.pages.cluster_act_page import ActName, ActStep, ClusterActPage, StepResult
+from seawall.cluster.slurm.hold_plan import held_targets, hold_plan
+from seawall.cluster.slurm.job_keys import JOB_NUMBER, LEVEL_NAME, LEVEL_UNIT, job_keys
 from seawall.cluster.slurm.job_levers import JobLevers, commented_hold, rows_of
-from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
+from seawall.cluster.slurm.job_quarantine import JobHold, JobQuarantine, quarantine_name
 from seawall.cluster.slurm.slurm_observer import release_quarantine
+from seawall.cluster.slurm.slurm_policy import SlurmPolicy
 from seawall.cluster.slurm.slurm_reader import SlurmReader
 from seawall.cluster.slurm.slurm_rows import SlurmJobRow
 from seawall.cluster.slurm.slurm_state import SlurmState, SlurmStateFolder
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.problems import UsageProblem
-from seawall.words import counted
+from seawall.words import counted, first
 
 LOOK: Final = "seawall cluster suspects --slurm"
 _RESULTS: Final[Mapping[str, StepResult]] = {
@@ -27,6 +31,18 @@ _HELD: Final = (
     "jobs of it that wait are held; those that run are left alone, and held when they are requeued"
 )
 _LOST: Final = "what a job that was ended had not saved"
+
+
+class HoldOrder(NamedTuple):
+    """What a person typed."""
+
+    subject: str
+    """A job's number, as ``4711``, ``4700_12`` or ``slurm:4711@alice``; or a quarantine."""
+    level: int
+    """By what its jobs are known again (job_keys.LEVEL_*); of a quarantine its own."""
+    seconds: float
+    """Then it ends by itself."""
+    reason: str
 
 
 class SlurmActs:
@@ -71,6 +87,91 @@ class SlurmActs:
             tuple(effects), (_LOST,) if may_end else (),
             (f"seawall cluster release {one.name} --slurm",), is_taken_back=True,
         )  # fmt: skip
+
+    def quarantine(self, order: HoldOrder, policy: SlurmPolicy) -> ClusterActPage:
+        """By a person's own word, whatever the judge says.  UsageProblem: no such job, or nobody
+        may hold it.
+        """
+        jobs, state = self._jobs(), self._folder.read()
+        old, fresh = self._ordered(order, state, jobs)
+        if protection := policy.protection_of(fresh.user, fresh.account):
+            raise UsageProblem(f"{protection}: none of its jobs is ever held")
+        if policy.approval_of(fresh.account) == "observe":
+            raise UsageProblem(
+                f'the policy says "observe" for account {fresh.account or "none"}: nobody is held'
+            )
+        held = held_targets(one for one in state.quarantines.values() if one.name != fresh.name)
+        plan = hold_plan(fresh, jobs, policy, held, self._reader.digest)
+        targets = [step.target for step in plan.steps]
+        effects = [_HELD, *plan.refusals]
+        steps = []
+        if self._is_dry_run:
+            steps = [
+                ActStep("patch", "Job", "", step.target, _PRIORITY, str(step.priority_before), "0",
+                        "planned", "by the controller")
+                for step in plan.steps
+            ]  # fmt: skip
+        else:
+            with self._folder.change() as changed:
+                old, fresh = self._ordered(order, changed, jobs)
+                changed.quarantines[fresh.name] = fresh
+            effects.insert(0, f"the controller's next look holds: {first(targets, 5) or 'no job'}")
+        if policy.dry_run or state.is_dry_run:
+            effects.append("nothing, while the policy says dry_run = true")
+        elif not self._folder.has_active():
+            effects.append("NOBODY CARRIES IT OUT: no controller runs with this folder")
+        own = ActStep(
+            "patch" if old else "create", "quarantine", "", fresh.name, "/state",
+            f'"{old.state}"' if old else None, '"Active"',
+            "planned" if self._is_dry_run else "done", "",
+        )  # fmt: skip
+        known = {LEVEL_UNIT: "number", LEVEL_NAME: "name"}.get(fresh.key.level, "script")
+        headline = f"{fresh.name}: jobs like {fresh.label} of {fresh.user}, known by their {known}"
+        return self._page(
+            "quarantine", fresh.name, headline, (own, *steps), tuple(effects), (),
+            (f"seawall cluster release {fresh.name} --slurm",), is_taken_back=True,
+        )  # fmt: skip
+
+    def _ordered(
+        self, order: HoldOrder, state: SlurmState, jobs: Mapping[int, SlurmJobRow]
+    ) -> tuple[JobQuarantine | None, JobQuarantine]:
+        """What stands there, and what is to stand there."""
+        now = time.time()
+        more: dict[str, Any] = {
+            "state": "Active", "approved_by": self._person, "expires_seconds": now + order.seconds,
+            "released_by": "",
+            "why_not": f"{self._person}'s own word: {order.reason or 'no reason was given'}",
+        }  # fmt: skip
+        old = state.quarantines.get(order.subject)
+        if old is None:
+            row = self._row_of(order.subject, jobs)
+            keys = {one.level: one for one in job_keys(row, self._reader.digest(row))}
+            if order.level not in keys:
+                raise UsageProblem(f"job {row.unit} has no script that could be read")
+            key = keys[order.level]
+            name = quarantine_name(row.user, key)
+            old = state.quarantines.get(name)
+            fresh = JobQuarantine(
+                name=name, key=key, uid=row.uid, user=row.user, account=row.account,
+                label=row.name, verdict=SuspicionState.NONE.value, score_log10=0.0,
+                threshold_log10=0.0, nodes=(), deaths=(), named_seconds=now, **more,
+            )  # fmt: skip
+        if old is not None:
+            # What somebody released since may be held again: that is what the person says.
+            fresh = replace(old, holds=old.open_holds(), **more)
+        since = old.activated_seconds if old is not None and old.state == "Active" else None
+        return old, replace(fresh, activated_seconds=since or now)
+
+    def _row_of(self, subject: str, jobs: Mapping[int, SlurmJobRow]) -> SlurmJobRow:
+        """Of that number, alive; of an array any task of it."""
+        found = JOB_NUMBER.fullmatch(subject)
+        if found is None:
+            raise UsageProblem(f"{subject}: expected a job's number, 4711 or 4700_12 say")
+        number = int(found[1])
+        rows = [row for row in jobs.values() if number in (row.job, row.unit) and not row.is_over]
+        if not rows:
+            raise UsageProblem(f"{subject}: squeue knows no such job that waits or runs")
+        return rows[0]
 
     def release(self, subject: str, act: ActName = "release") -> ClusterActPage:
         """A quarantine ends, and what it holds is let go.  UsageProblem: there is no such one."""
@@ -144,7 +245,7 @@ class SlurmActs:
         is_idle = not results - {"already"}
         if not steps:
             headline = f"{headline}: it holds no job"
-        elif act != "approve":
+        elif act not in ("approve", "quarantine"):
             headline = f"{headline}: {counted(len(steps), 'hold')}"
         return ClusterActPage(
             act=act, source=f"slurm {self._reader.settings.get('ClusterName', '')}".strip(),
@@ -191,8 +292,6 @@ def _step(before: JobHold, after: JobHold) -> ActStep:
 
 def _nobody(name: str, row: SlurmJobRow) -> JobQuarantine:
     """Of a hold whose quarantine is forgotten."""
-    from seawall.cluster.slurm.job_keys import job_keys  # noqa: PLC0415 - here alone
-
     return JobQuarantine(
         name=name, key=job_keys(row, None)[0], uid=row.uid, user=row.user, account=row.account,
         label=row.name, state="Released", verdict="", score_log10=0.0, threshold_log10=0.0,

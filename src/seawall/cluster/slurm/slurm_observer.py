@@ -25,13 +25,14 @@ from seawall.cluster.slurm.hold_plan import (
 from seawall.cluster.slurm.job_levers import JobLevers, rows_of
 from seawall.cluster.slurm.job_quarantine import EXPIRED, OPEN_RESULTS, JobHold, JobQuarantine
 from seawall.cluster.slurm.silent_nodes import NodeTurn, NodeTurnEvent, SilentNodes
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_death import SlurmDeath
 from seawall.cluster.slurm.slurm_ledger import SlurmLedger, death_name
 from seawall.cluster.slurm.slurm_policy import SlurmPolicy
 from seawall.cluster.slurm.slurm_reader import SlurmReader, SlurmView
 from seawall.cluster.slurm.slurm_rows import AccountedJob, SlurmJobRow, slurm_seconds
 from seawall.cluster.slurm.slurm_state import SlurmStateFolder
+from seawall.cluster.slurm.turn_sink import HoldObstacle, SlurmTurn, TurnSink
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.views.terminal import plain
 
 LOG: Final = logging.getLogger("seawall.slurm")
@@ -53,10 +54,10 @@ class SlurmObserver:
 
     def __init__(
         self, commands: SlurmCommands, folder: SlurmStateFolder, policy: SlurmPolicy,
-        poll_seconds: float = POLL_SECONDS,
+        poll_seconds: float = POLL_SECONDS, sink: TurnSink | None = None,
     ) -> None:  # fmt: skip
         self._commands, self._folder, self._policy = commands, folder, policy
-        self._poll = poll_seconds
+        self._poll, self._sink = poll_seconds, sink
         self._reader = SlurmReader(commands)
         self._lives = SilentNodes()
         self._on_nodes = DeadNodeJobs()
@@ -91,16 +92,18 @@ class SlurmObserver:
             self._say(f"no answer of Slurm, nobody is held: {problem}", logging.WARNING)
             with self._folder.change() as state:
                 state.message = f"no answer of Slurm: {plain(str(problem))[:200]}"
+            if self._sink is not None:
+                self._sink.silence()
             return
         self._recall(view)
         deaths = self._see(view)
         self._hear(view)
-        why_not = self._why_nothing(view)
+        obstacle = self._obstacle(view)
         with self._folder.change() as state:
             state.cluster = self._reader.settings.get("ClusterName", "")
             state.watched_since, state.polled_at = self._watched_since, view.at_seconds
             state.is_dry_run = self._policy.dry_run
-            state.silent, state.message = self._lives.document(), why_not
+            state.silent, state.message = self._lives.document(), obstacle.words
             state.evidence = self._evidence.folder
             self._ledger.forget_before(view.at_seconds)
             state.deaths = list(self._ledger.deaths)
@@ -115,8 +118,12 @@ class SlurmObserver:
                 f"{names[:200] or 'none'}", logging.WARNING, is_once=False,
             )  # fmt: skip
         self._release_expired(view)
-        if not why_not:
+        if not obstacle.words:
             self._act(view)
+        if self._sink is not None:
+            alive = sum(not row.is_over for row in view.jobs.values())
+            state = self._folder.read()
+            self._sink.look(SlurmTurn(view.at_seconds, obstacle, deaths, alive, state))
 
     # --- what was seen ---------------------------------------------------------------------
 
@@ -210,21 +217,24 @@ class SlurmObserver:
 
     # --- what follows ----------------------------------------------------------------------
 
-    def _why_nothing(self, view: SlurmView) -> str:
+    def _obstacle(self, view: SlurmView) -> HoldObstacle:
         """Why nobody is held just now; empty: the view is whole, and this is the place to act."""
         age = time.time() - view.at_seconds
         most = self._policy.brakes.view_age_seconds
         if age > most or age < -1.0:
-            return f"the look took {age:.0f} s, and {most:.0f} s are allowed"
+            words = f"the look took {age:.0f} s, and {most:.0f} s are allowed"
+            return HoldObstacle("view", words)
         if view.unread_jobs:
-            return f"{view.unread_jobs} jobs could not be read"
+            return HoldObstacle("view", f"{view.unread_jobs} jobs could not be read")
         round_seconds = self._reader.round_seconds(self._poll)
         if words := self._outage.why(view.at_seconds, len(view.nodes), round_seconds):
-            return f"{words}: power or network, and no job"
+            return HoldObstacle("storm", f"{words}: power or network, and no job")
         try:
-            return self._reader.is_beside_controller()
+            words = self._reader.is_beside_controller()
         except SlurmCommandProblem as problem:
-            return f"who is in charge cannot be asked: {plain(str(problem))[:160]}"
+            words = f"who is in charge cannot be asked: {plain(str(problem))[:160]}"
+            return HoldObstacle("api", words)
+        return HoldObstacle("elsewhere" if words else "", words)
 
     def _judged(
         self, before: Mapping[str, JobQuarantine], view: SlurmView

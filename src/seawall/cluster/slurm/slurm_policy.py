@@ -54,11 +54,21 @@ class SlurmPolicy:
     """Folder of the records that nodes left; empty: none is read."""
     accounts: Mapping[str, Approval] = field(default_factory=dict)
     """What holds for one account instead of ``approval``."""
+    metrics_address: str = ""
+    """ADDRESS:PORT of /metrics and /healthz; empty: there are none."""
     brakes: HoldBrakes = HoldBrakes()
 
     def approval_of(self, account: str) -> Approval:
         """Who decides about its jobs."""
         return self.accounts.get(account, self.approval)
+
+    def protection_of(self, user: str, account: str) -> str:
+        """Why their jobs are never held; empty: they may be."""
+        if user in self.protected_users:
+            return f"user {user} is protected (protected_users of the policy)"
+        if account in self.protected_accounts:
+            return f"account {account} is protected (protected_accounts of the policy)"
+        return ""
 
 
 def slurm_policy(text: bytes, path: str) -> SlurmPolicy:
@@ -109,6 +119,12 @@ def _folder(value: Any) -> str:
     return value
 
 
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a word")  # noqa: TRY004 - one problem for all
+    return value
+
+
 def _moment(value: Any) -> float:
     if isinstance(value, dt.datetime):
         at = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
@@ -143,6 +159,7 @@ _KEYS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "false_per_thousand_node_years": ("false_per_thousand_node_years", _number(0.001, 1000.0)),
     "evidence": ("evidence", _folder),
     "watched_since": ("watched_since_seconds", _moment),
+    "metrics_address": ("metrics_address", _word),
 }
 _BRAKES: Final[Mapping[str, tuple[type, float, float]]] = {
     "nodes_least": (int, 2, 1000),

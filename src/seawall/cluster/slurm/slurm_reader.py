@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from seawall.cluster.slurm.job_keys import SCRIPT_MOST, script_digest
-from seawall.cluster.slurm.slurm_commands import SlurmCommandProblem, SlurmCommands
 from seawall.cluster.slurm.slurm_rows import (
     ACCOUNTING_FIELDS,
     AccountedJob,
@@ -23,6 +22,7 @@ from seawall.cluster.slurm.slurm_rows import (
     node_rows,
     setting_of,
 )
+from seawall.host.slurm_commands import SlurmCommandProblem, SlurmCommands
 
 SETTINGS: Final = ("ClusterName", "SlurmdTimeout", "PriorityType", "SLURM_VERSION", "SlurmUser")
 _SCRIPT_SECONDS: Final = 5.0

@@ -68,6 +68,9 @@ class SlurmStateFolder:
                 data = opened.read(_BYTES_MOST + 1)
         except FileNotFoundError:
             return SlurmState()
+        except PermissionError as error:
+            words = "the folder is the controller's account's alone: ask as it, or as root"
+            raise UsageProblem(f"{file}: {error.strerror}; {words}") from error
         except OSError as error:
             raise UsageProblem(f"{file}: {error.strerror}") from error
         if len(data) > _BYTES_MOST:

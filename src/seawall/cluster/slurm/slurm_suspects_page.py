@@ -162,6 +162,15 @@ def _line(row: SlurmSuspectRow, paper: Console, now: float) -> str:
 
 
 def _head(page: SlurmSuspectsPage, paper: Console) -> Iterator[str]:
+    yield from slurm_heading(page, paper)
+    if page.nobody_is_held_because:
+        words = f"nobody is held just now: {plain(page.nobody_is_held_because)}"
+        yield paper.paint(shorten(words, paper.width), "warning")
+    yield ""
+
+
+def slurm_heading(page: SlurmSuspectsPage, paper: Console) -> Iterator[str]:
+    """Where it was read, and whether anybody watches and may act."""
     deaths = f"{counted(page.deaths, 'death')} in 30 days"
     if page.looked_at_unix_seconds is None:
         deaths = "nodes were never looked at"
@@ -171,7 +180,3 @@ def _head(page: SlurmSuspectsPage, paper: Console) -> Iterator[str]:
         yield paper.paint("NOBODY WATCHES: what died since stands nowhere", "critical")
     elif page.is_dry_run:
         yield paper.paint("dry run: it says what it would do, and holds nobody", "bold")
-    if page.nobody_is_held_because:
-        words = f"nobody is held just now: {plain(page.nobody_is_held_because)}"
-        yield paper.paint(shorten(words, paper.width), "warning")
-    yield ""

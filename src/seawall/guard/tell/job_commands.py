@@ -11,21 +11,16 @@ asked first, for fields of a fixed width that no user writes, and a task is name
 is not requeued to kill the next node.
 """
 
-import os
 import re
-import subprocess
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from seawall.guard.tell.plain import plain
-from seawall.proc.parent_death import die_with_parent
+from seawall.host.slurm_commands import FOLDERS, SlurmCommandProblem, SlurmCommands
 
 SECONDS: Final = 8.0
 """For each of three commands; MessageTimeout is 10 s, and they try again for longer."""
 COMMENT_MOST: Final = 1000
-_ANSWER_MOST: Final = 1 << 20
-_ERRORS_MOST: Final = 500
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/slurm/bin"
+_ANSWER_MOST: Final = 8 << 20
 _NUMBER_WIDTH: Final = 20
 _NO_TASK: Final = "N/A"
 _WIDTHS: Final = {
@@ -45,10 +40,6 @@ class RunningJob(NamedTuple):
     comment: str
 
 
-class SlurmRefusal(Exception):
-    """A command of Slurm's did not do it; in words."""
-
-
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """In the aide's child: ``done`` in words, ``problem``; ``stderr``: the file of the job's error
     output, where ``wants_stderr`` asks for it.
@@ -64,14 +55,14 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
             try:
                 commands.comment(found, words, str(request.get("decision", "")))
                 done.append("AdminComment")
-            except SlurmRefusal as refusal:
-                problems.append(str(refusal))
+            except SlurmCommandProblem as refusal:
+                problems.append(plain(str(refusal), 200))
         if request.get("end") is True and found.nodes > 1:
             commands.end(found)
             done.append(f"scancel {found.name}")
         stderr = commands.stderr_of(found) if request.get("wants_stderr") is True else ""
-    except SlurmRefusal as refusal:
-        problems.append(str(refusal))
+    except SlurmCommandProblem as refusal:
+        problems.append(plain(str(refusal), 200))
     problem = "; ".join(problems)[:400]
     return {"done": ", ".join(done), "problem": problem, "stderr": stderr}
 
@@ -81,18 +72,16 @@ class JobCommands:
 
     def __init__(self, folder: str, conf: str) -> None:
         """``folder``: where they are, else where such programs are; ``conf``: SLURM_CONF."""
-        path = folder or _PATH
-        self._path = path
-        self._environment = {"PATH": path, "LC_ALL": "C"} | ({"SLURM_CONF": conf} if conf else {})
+        self._commands = SlurmCommands(conf, folders=folder or FOLDERS, ends_with_us=True)
 
     def find(self, job: str) -> RunningJob:
-        """By its own number; SlurmRefusal where slurmctld does not know it (any more)."""
+        """By its own number; SlurmCommandProblem where slurmctld does not know it (any more)."""
         if not job.isdecimal():
-            raise SlurmRefusal(f"job {plain(job, 32)} has no number that its commands take")
+            raise SlurmCommandProblem(f"job {plain(job, 32)} has no number that its commands take")
         told = self._told("squeue", "--noheader", f"--jobs={job}", f"--Format={_FORMAT}")
         found = [row for line in told.split("\n") if (row := row_of(line, job)) is not None]
         if len(found) != 1:
-            raise SlurmRefusal(f"squeue does not know job {job}")
+            raise SlurmCommandProblem(f"squeue does not know job {job}")
         return found[0]
 
     def comment(self, job: RunningJob, words: str, decision: str) -> None:
@@ -115,27 +104,9 @@ class JobCommands:
         """On all its nodes."""
         self._told("scancel", job.name)
 
-    def _told(self, name: str, *words: str) -> str:
-        program = _found(name, self._path)
-        if not program:
-            raise SlurmRefusal(f"{name} is not in {self._path} (slurm_commands)")
-        mind = partial(die_with_parent, os.getpid())
-        try:
-            done = subprocess.Popen(  # noqa: S603 - no shell, a program of the node's
-                [program, *words], env=self._environment, stdin=subprocess.DEVNULL, cwd="/",
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=mind,  # noqa: PLW1509 - one thread
-            )  # fmt: skip
-        except OSError as error:
-            raise SlurmRefusal(f"{program}: {error.strerror}") from error
-        try:
-            told, errors = done.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            # It ends with us, who may signal nobody.
-            raise SlurmRefusal(f"{name} took over {SECONDS:g} s: killed") from None
-        if done.returncode:
-            said = errors[:_ERRORS_MOST].decode("utf-8", "replace").strip()
-            raise SlurmRefusal(f"{name}: {plain(said, 200)}")
-        return told[:_ANSWER_MOST].decode("utf-8", "replace")
+    def _told(self, *words: str) -> str:
+        out = self._commands.output(*words, seconds=SECONDS, bytes_most=_ANSWER_MOST)
+        return out.decode("utf-8", "replace")
 
 
 def row_of(line: str, job: str) -> RunningJob | None:
@@ -152,12 +123,3 @@ def row_of(line: str, job: str) -> RunningJob | None:
         return None  # tasks that have not begun: more than one
     comment = "" if comment in ("N/A", "(null)") else comment
     return RunningJob(f"{array}_{task}" if is_task else job, int(nodes), comment)
-
-
-def _found(name: str, path: str) -> str:
-    """The program; a name of a folder's, never of the working folder's."""
-    for folder in path.split(":"):
-        program = f"{folder}/{name}"
-        if folder.startswith("/") and os.access(program, os.X_OK):
-            return program
-    return ""
