@@ -96,7 +96,7 @@ manifests: $(VENV)/dev.ready
 cluster-scenarios: plane
 	SEAWALL_KUBERNETES=$(KUBERNETES) SEAWALL_SCENARIOS=1 $(BIN)/python -m pytest -m cluster -rsP \
 	  tests/cluster/test_cluster_observer.py tests/cluster/test_culprits.py tests/cluster/test_innocents.py \
-	  tests/cluster/test_actor_midway.py
+	  tests/cluster/test_actor_midway.py tests/cluster/test_helm_midway.py
 
 # The same scenarios again and again with other seeds: RUNS each with a culprit, three without.
 RUNS ?= 20

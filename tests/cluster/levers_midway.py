@@ -19,7 +19,7 @@ from tests.cluster.actor_process import (
     ready_for_actors,
     set_policy,
 )
-from tests.cluster.api_client import ApiClient, Object
+from tests.cluster.api_client import ApiClient, ApiError, Object
 from tests.cluster.audit_log import AuditLog, Request
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kwok_nodes import KwokNodes
@@ -36,6 +36,7 @@ JOBS = ("train-a", "train-b", "train-c")
 COPIES = 5
 """Of the workload whose copies are stopped one each ten seconds."""
 LATE_SECONDS = 1200
+CANARY_SECONDS = 30
 LEVERS = ("hold", "probation", "suspend", "gate", "stopCopies", "moveInnocents")
 ALL_OFF = dict.fromkeys(LEVERS, False)
 ON = {
@@ -151,12 +152,14 @@ class LeversMidway:
 
 
 @contextlib.contextmanager
-def levers_midway(plane: ControlPlane) -> Iterator[LeversMidway]:
+def levers_midway(plane: ControlPlane, *, is_released: bool = False) -> Iterator[LeversMidway]:
+    """``is_released``: helm has installed what is not ours alone, the right to move included."""
     with (
         plane.client() as client, KwokNodes(plane) as nodes, InForceWriter(plane),
         contextlib.ExitStack() as stack,
     ):  # fmt: skip
-        ready_for_actors(client)
+        if not is_released:
+            ready_for_actors(client)
         scene = LeversMidway(plane, client, nodes)
         for lever in LEVERS:
             scene.pools[lever] = NodePool(client, nodes, f"{lever.lower()}-mid", 6)
@@ -164,8 +167,10 @@ def levers_midway(plane: ControlPlane) -> Iterator[LeversMidway]:
         policies = [{"name": pool.space, "levers": {**ALL_OFF, **dict.fromkeys(ON[lever], True)}}
                     for lever, pool in scene.pools.items()]  # fmt: skip
         brakes = {"quarantinesPerHour": 30, "quarantinesPerDay": 100, "heldPodsShare": 1.0}
-        set_policy(client, levers=ALL_OFF, namespaces=policies, brakes=brakes)
-        stack.enter_context(opted_in(client, "actor.levers.moveInnocents=true"))
+        set_policy(client, levers=ALL_OFF, namespaces=policies, brakes=brakes,
+                   canarySeconds=CANARY_SECONDS)  # fmt: skip
+        if not is_released:
+            stack.enter_context(opted_in(client, "actor.levers.moveInnocents=true"))
         start(scene)
         for pool in scene.pools.values():
             scene.before |= standing(client, pool.space)
@@ -177,8 +182,9 @@ def levers_midway(plane: ControlPlane) -> Iterator[LeversMidway]:
 def remove_spaces(scene: LeversMidway) -> None:
     for pool in scene.pools.values():
         scene.client.delete(f"/api/v1/namespaces/{pool.space}")
-    for report in scene.client.items(path_of(NODE_REPORT)):
-        scene.client.delete(path_of(NODE_REPORT, report["metadata"]["name"]))
+    with contextlib.suppress(ApiError):  # a kind that is gone
+        for report in scene.client.items(path_of(NODE_REPORT)):
+            scene.client.delete(path_of(NODE_REPORT, report["metadata"]["name"]))
 
 
 def start(scene: LeversMidway) -> None:

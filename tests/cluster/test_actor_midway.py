@@ -80,6 +80,10 @@ def assert_all_is_put_back(scene: LeversMidway) -> None:
     """By the verb; the culprits run again as they did."""
     done = undo_all(scene.plane)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert_all_is_as_before(scene)
+
+
+def assert_all_is_as_before(scene: LeversMidway) -> None:
     wait_until(lambda: not scene.marks(), 60, f"no mark of ours is left: {scene.marks()}")
     assert scene.differences() == []
     assert scene.suspended() == [False] * len(JOBS)

@@ -7,7 +7,6 @@ the metrics.  A refusal by the API server, a webhook's say, is told and tried ag
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from seawall.cluster.actor.action_log import with_action
@@ -28,6 +27,7 @@ from seawall.cluster.actor.lever_steps import (
 )
 from seawall.cluster.actor.pod_hold import HoldStage, hold_stage
 from seawall.cluster.actor.quarantine_view import ACTIVATED_AT, MODE_AT
+from seawall.cluster.actor.step_rest import StepRest
 from seawall.cluster.changes.change_patch import ChangeOutcome
 from seawall.cluster.changes.change_writer import ChangeWriter
 from seawall.cluster.changes.changeable_kinds import NODE_SELECTOR, changeable_kind
@@ -37,7 +37,6 @@ from seawall.cluster.kube.kube_client import (
     KubeProblem,
     KubeRefusal,
     Object,
-    RetryDelay,
     steady_seconds,
 )
 from seawall.cluster.objects.action_levers import ActionLever, ActionResult
@@ -69,14 +68,6 @@ _ObjectStep = FieldStep | DeleteStep | GateStep
 EventSink = Callable[[ActorEvent], None]
 
 
-@dataclass(slots=True)
-class _Rest:
-    """A step that the API server refused waits, longer each time."""
-
-    delay: RetryDelay = field(default_factory=lambda: RetryDelay(1.0, 300.0))
-    due: float = 0.0
-
-
 class CarriedOut(NamedTuple):
     """What became of a plan; the caller writes the status."""
 
@@ -98,7 +89,7 @@ class LeverExecutor:
         self._client, self._metrics, self._tell = client, metrics, tell
         self._silent_since = silent_since
         self._writer = ChangeWriter(client, ACTOR_MANAGER)
-        self._rests: dict[tuple[str, str, str], _Rest] = {}
+        self._rests: dict[tuple[str, str, str], StepRest] = {}
         self._told: set[tuple[str, str, str, str]] = set()
 
     def carry_out(self, one: ActorQuarantine, plan: LeverPlan) -> CarriedOut:
@@ -133,8 +124,8 @@ class LeverExecutor:
             self._rests.pop(key, None)
             return self._done(one, step, status)
         is_first = rest is None
-        rest = self._rests.setdefault(key, _Rest())
-        rest.due = steady_seconds() + rest.delay.next_seconds()
+        rest = self._rests.setdefault(key, StepRest())
+        rest.refuse(words, steady_seconds())
         # The fences of our own account hear of a quarantine a moment after us.
         return status if is_first else self._refused(one, _refusal_of(step, words), status)
 

@@ -47,6 +47,8 @@ IN_FORCE_MAP: Final = "seawall-in-force"
 """ConfigMap beside the lease, by the observer alone: names of quarantines, ``State mode`` each.
 The fences of the actor go by it; where there is no actor there is none.
 """
+IN_FORCE_FENCE: Final = "seawall-actor-in-force"
+"""Admission policy that looks it up; the API server's refusal names it."""
 QUARANTINE_GATE: Final = f"{GROUP}/quarantine"
 """Scheduling gate of a pod that waits for the end of a quarantine."""
 GUARD_LABEL: Final = f"{GROUP}/guard"
