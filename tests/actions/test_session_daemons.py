@@ -1,5 +1,7 @@
 """A user's session: its processes go, and neither sshd nor the user's manager among them."""
 
+import builtins
+import io
 import signal
 import subprocess
 from pathlib import Path
@@ -70,8 +72,32 @@ def test_the_manager_is_process_ones_own_child(monkeypatch: pytest.MonkeyPatch) 
     there = {40: ("systemd", 1, 1000), 41: ("(sd-pam)", 40, 1000), 42: ("(sd-pam)", 43, 1000)}
     there |= {43: ("systemd", 40, 1000), 44: ("(sd-pam)", 40, 1000), 45: ("sshd", 40, 1000)}
     monkeypatch.setattr(session_daemons, "_facts", lambda pid: there.get(pid, ("", 0, -1)))
+    there |= {46: ("systemd", 1, 1000), 47: ("(sd-pam)", 46, 1000)}  # it went to the background
     monkeypatch.setattr(session_daemons, "_is_systemds", lambda pid: pid != 44)
+    place = {40: 1000}
+    monkeypatch.setattr(
+        session_daemons, "_is_at_managers_place", lambda pid, uid: place.get(pid) == uid
+    )
     assert [pid for pid in there if is_session_daemon(pid)] == [40, 41]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_managers"),
+    [
+        (f"0::{MANAGER}/init.scope\n", True),
+        (f"9:cpu,memory:{MANAGER}\n1:name=systemd:{MANAGER}/init.scope\n0::/x\n", True),
+        (f"0::{SESSION}\n", False),
+        (f"9:memory:{SESSION}\n1:name=systemd:{MANAGER}/init.scope\n", False),
+        ("0::/user.slice/user-1000.slice/user@1001.service\n", False),
+        (f"0::{MANAGER}/app.slice/x.service\n", False),
+        ("", False),
+    ],
+)
+def test_where_the_manager_stands_its_memory_says(
+    monkeypatch: pytest.MonkeyPatch, text: str, *, is_managers: bool
+) -> None:
+    monkeypatch.setattr(builtins, "open", lambda *_: io.BytesIO(text.encode()))
+    assert session_daemons._is_at_managers_place(40, 1000) is is_managers
 
 
 @pytest.mark.parametrize(

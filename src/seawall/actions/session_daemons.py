@@ -7,9 +7,11 @@ display manager's worker.  They write the session's end and close it; a login th
 its programs leaves that to others.  ``user@UID.service`` holds the user's systemd and its
 ``(sd-pam)``: without the first all of that user's services end, those in other cgroups too.
 
-Names anybody chooses.  So root's are known by a real uid of 0 beside the name, sshd's other half by
-that it is root's sshd's own child, the manager by process 1 as its parent, ``(sd-pam)`` by the
-manager's own program file.
+Names anybody chooses, and whoever starts a program in the background and ends has given it process
+1 as its parent.  So root's are known by a real uid of 0 beside the name, sshd's other half by that
+it is root's sshd's own child, the manager by the cgroup in which process 1 starts it and into which
+no session's process can be moved (cgroup-v2.rst, Delegation Containment; on v1 the memory tree is
+not delegated), ``(sd-pam)`` by such a parent and a program file of root's.
 """
 
 import os
@@ -24,6 +26,10 @@ _ROOTS: Final = frozenset({
     "sddm-helper",
 })  # fmt: skip
 _SSHD: Final = frozenset({"sshd", "sshd-session"})
+_MANAGERS_PLACE: Final = re.compile(
+    r"/user\.slice/user-[0-9]+\.slice/user@([0-9]{1,10})\.service(?:/init\.scope)?\Z"
+)
+_CGROUP_BYTES: Final = 8192
 _STATUS_BYTES: Final = 1024
 """Name, PPid and Uid stand in its first lines (proc.rst 1.1)."""
 
@@ -48,10 +54,13 @@ def is_session_daemon(pid: int) -> bool:
         above, _, above_uid = _facts(parent)
         return above in _SSHD and above_uid == 0
     if name == "systemd":
-        return parent == 1
+        return parent == 1 and _is_at_managers_place(pid, uid)
     if name == "(sd-pam)":
-        above, first, _ = _facts(parent)
-        return above == "systemd" and first == 1 and _is_systemds(pid)
+        above, first, above_uid = _facts(parent)
+        return (
+            above == "systemd" and first == 1 and uid == above_uid
+            and _is_at_managers_place(parent, uid) and _is_systemds(pid)
+        )  # fmt: skip
     return False
 
 
@@ -75,10 +84,28 @@ def _facts(pid: int) -> tuple[str, int, int]:
         return "", 0, -1
 
 
+def _is_at_managers_place(pid: int, uid: int) -> bool:
+    """Where its memory is charged is ``user@UID.service`` itself, or its ``init.scope``."""
+    try:
+        with open(f"/proc/{pid}/cgroup", "rb") as file:
+            text = file.read(_CGROUP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return False
+    places = {}
+    for line in text.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        places.update(dict.fromkeys(controllers.split(","), path))
+    found = _MANAGERS_PLACE.search(places.get("memory", places.get("", "")))
+    return found is not None and int(found[1]) == uid
+
+
 def _is_systemds(pid: int) -> bool:
     """It runs systemd's own file still: it was forked and started nothing."""
     try:
         program = os.readlink(f"/proc/{pid}/exe")
+        about = os.stat(f"/proc/{pid}/exe")
     except OSError:
         return False
-    return program.rpartition("/")[2] in ("systemd", "systemd-executor")
+    name = program.rpartition("/")[2]
+    return about.st_uid == 0 and name in ("systemd", "systemd-executor")
