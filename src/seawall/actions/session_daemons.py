@@ -92,7 +92,7 @@ def _is_at_managers_place(pid: int, uid: int) -> bool:
     except OSError:
         return False
     places = {}
-    for line in text.splitlines():
+    for line in text.split("\n")[:-1]:
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         places.update(dict.fromkeys(controllers.split(","), path))
