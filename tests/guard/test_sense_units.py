@@ -1,5 +1,6 @@
 """Workloads below a unit's own cgroup, and what the unit is meanwhile."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from tests.actions.descriptors import no_descriptors_left  # noqa: F401 - around
 from tests.guard.sense_trees import ID, UID, FakeTree, container, look, pod, table
 
 from seawall.guard.sense import tree as tree_module
+from seawall.guard.sense.details import Details
 from seawall.guard.sense.group_table import GroupTable
 from seawall.guard.sense.merge import GIVE_UP_SECONDS, Merge
 from seawall.guard.sense.residual import TickResidual
@@ -69,6 +71,34 @@ def test_each_job_is_a_group_with_all_its_steps(fake: FakeTree, version: int) ->
         f"{STEPD}/job_7", f"{STEPD}/job_8", f"{STEPD}/sEKNKTV3WPV500", "/slurm/uid_1000/job_42",
         "/slurm/uid_1001/job_43", "/system.slice/slurmd.service",
     }  # fmt: skip
+    groups.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="the files of /proc would have to be root's")
+def test_what_slurmstepd_gives_itself_says_nothing_of_its_job(
+    fake: FakeTree, version: int, tmp_path: Path
+) -> None:
+    """slurmstepd has -1000 and its tasks 0; a process of a user's has its name in vain."""
+    for pid, name, uid, adj in ((7, "slurmstepd", 0, -1000), (8, "python3", 1000, 0)):
+        (tmp_path / f"proc/{pid}").mkdir(parents=True)
+        (tmp_path / f"proc/{pid}/oom_score_adj").write_text(f"{adj}\n")
+        (tmp_path / f"proc/{pid}/status").write_text(
+            f"Name:\t{name}\nUmask:\t0022\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n"
+        )
+    job = "/slurm/uid_1000/job_42"
+    fake.make(f"{job}/step_0", cgroup__procs="7\n8\n")
+    groups = table(fake, version)
+    details = Details(groups.names, str(tmp_path / "proc"))
+
+    def adj() -> int | None:
+        details.read(groups.members[job], 1.0, has_swap=False)
+        return groups.by_path[job].adj
+
+    assert adj() == 0
+    (tmp_path / "proc/8/oom_score_adj").write_text("-1000\n")
+    assert adj() == -1000
+    (tmp_path / "proc/8/status").write_text("Name:\tslurmstepd\nUid:\t1000\t0\t0\t0\n")
+    assert adj() == -1000
     groups.close()
 
 

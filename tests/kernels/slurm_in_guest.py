@@ -58,6 +58,9 @@ CGROUPS = "CgroupPlugin=cgroup/{}\nCgroupMountpoint=/sys/fs/cgroup\nConstrainRAM
 
 START = r"""
 ip addr add 10.9.9.9/32 dev lo
+if [ -d /sys/fs/cgroup/cpu,cpuacct ]; then # the names that systemd adds, and Slurm looks for
+    ln -s cpu,cpuacct /sys/fs/cgroup/cpu; ln -s cpu,cpuacct /sys/fs/cgroup/cpuacct
+fi
 mkdir -p /run/munge /run/slurm/state /run/slurm/spool /run/slurm/out /etc/slurm /var/spool
 chmod 1777 /run/slurm/out /tmp; chmod 755 /run/munge /run/slurm
 cp slurm.conf cgroup.conf /etc/slurm/; cp munge.key /run/munge/key; chmod 400 /run/munge/key
@@ -66,9 +69,25 @@ munged --foreground --key-file=/run/munge/key --socket=/run/munge/socket \
 until [ -e /run/munge/socket ]; do sleep 0.5; done
 slurmctld -D -c > $OUT/slurmctld.log 2>&1 &
 until scontrol ping 2>&1 | grep -q "is UP"; do echo "== waits for slurmctld"; sleep 2; done
-slurmd -D -N n1 > $OUT/slurmd.log 2>&1 &
+if [ -e /sys/fs/cgroup/cgroup.controllers ]; then # what systemd would have made
+    mkdir -p /sys/fs/cgroup/system.slice/slurmd.service
+    for folder in /sys/fs/cgroup /sys/fs/cgroup/system.slice; do
+        echo "+cpuset +cpu +memory +pids" > $folder/cgroup.subtree_control
+    done
+    home=/sys/fs/cgroup/system.slice/slurmd.service
+else
+    mkdir /sys/fs/cgroup/memory/slurmd
+    home=/sys/fs/cgroup/memory/slurmd
+fi
+# Jobs get slurmd's oom_score_adj, and not that of the script.
+sh -c "echo \$\$ > $home/cgroup.procs; echo 0 > /proc/\$\$/oom_score_adj; exec slurmd -D -N n1" \
+    > $OUT/slurmd.log 2>&1 &
 echo $! > /run/slurmd
-until [ "$(sinfo --noheader --format=%t)" = idle ]; do echo "== waits for slurmd"; sleep 2; done
+for i in $(seq 120); do
+    [ "$(sinfo --noheader --format=%t)" = idle ] && break
+    echo "== waits for slurmd: $(sinfo --noheader --format=%t) $(tail -n 3 $OUT/slurmd.log)"
+    sleep 2
+done
 echo "== slurm is there"
 """
 """Shell lines.  The address: with none but 127.0.0.1 getaddrinfo() of AI_ADDRCONFIG, as Slurm asks

@@ -3,8 +3,10 @@
 
 It stands among what it has started: in ``step_S`` on v1, in ``step_S/slurm`` on v2
 (``slurm_paths``).  If it is left alone it reaps the tasks, tells slurmctld how they ended, runs
-the epilog and takes the cgroups away.  It is known by what a user's process cannot have: a real
-uid of 0 beside the name (a program that is setuid keeps the user's; names anybody chooses).
+the epilog and takes the cgroups away.  It gives itself an oom_score_adj of -1000 (slurmstepd.c,
+SLURMSTEPD_OOM_ADJ; its tasks have slurmd's), which says nothing of the job.  It is known by what a
+user's process cannot have: a real uid of 0 beside the name (a program that is setuid keeps the
+user's; names anybody chooses).
 """
 
 import os
@@ -26,12 +28,12 @@ def is_of_job(folder: int) -> bool:
     return part_of(path) is not None
 
 
-def is_step_daemon(pid: int) -> bool:
+def is_step_daemon(pid: int, proc: str = "/proc") -> bool:
     """Whether it is a slurmstepd of root's; no for one that is gone."""
     try:
-        if os.stat(f"/proc/{pid}").st_uid:
+        if os.stat(f"{proc}/{pid}").st_uid:
             return False  # quicker; the owner is root's for whoever is not dumpable, too
-        fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(f"{proc}/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

@@ -16,6 +16,7 @@ from typing import Final
 
 from seawall.accounts import workloads as joining
 from seawall.accounts.workloads import Workload, Workloads
+from seawall.actions.step_daemons import is_step_daemon
 from seawall.cgroup_paths import place_of
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
@@ -26,6 +27,7 @@ from seawall.readings.container_files import ContainerFiles
 from seawall.readings.reading import read_each_as
 from seawall.readings.saved_claims import inode_of
 from seawall.role_claims import NOT_NAMED, NOT_SEEN
+from seawall.slurm_paths import part_of
 from seawall.watcher import roles_unread
 from seawall.watcher.guard_endpoint import Row, word
 from seawall.watcher.memory_requests import MemoryRequest, capacity_of, class_rank_of, request_of
@@ -223,7 +225,7 @@ class WorkloadInventory:
         inode = inode_of(self._host, folder)
         if isinstance(inode, Unread):
             return None
-        adj = self._adj(pids)
+        adj = self._adj(pids, is_job=part_of(workload.cgroup) is not None)
         is_made_up = place_of(workload.cgroup).is_delegated
         is_container = workload.kind == "container"
         is_given = is_container and not is_made_up
@@ -267,11 +269,20 @@ class WorkloadInventory:
         has_name = workload.container or workload.pod or workload.container_id not in self._unnamed
         return "" if has_name else NOT_NAMED
 
-    def _adj(self, pids: Iterable[int]) -> int | None:
-        """The lowest of some of its processes."""
-        files = [f"/proc/{pid}/oom_score_adj" for pid in pids]
-        found = read_each_as(self._host, files, oom_score_adj.parse)
-        return min((value for value in found if not isinstance(value, Unread)), default=None)
+    def _adj(self, pids: Iterable[int], *, is_job: bool) -> int | None:
+        """The lowest of some of its processes; of a Slurm job's, but for its slurmstepd."""
+        asked = list(pids)
+        files = [f"/proc/{pid}/oom_score_adj" for pid in asked]
+        found = zip(asked, read_each_as(self._host, files, oom_score_adj.parse), strict=True)
+        return min(
+            (
+                value
+                for pid, value in found
+                if not isinstance(value, Unread)
+                and not (is_job and value < 0 and is_step_daemon(pid))
+            ),
+            default=None,
+        )
 
     # --- what is told -------------------------------------------------------------------
 

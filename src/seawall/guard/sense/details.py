@@ -23,11 +23,13 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from seawall.actions.step_daemons import is_step_daemon
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import all_bytes, first_bytes
 from seawall.guard.sense.host_tmpfs import HostTmpfs
 from seawall.guard.sense.member import GroupMember, Names, is_populated, read_promises
 from seawall.guard.tick_facts import Group
+from seawall.slurm_paths import part_of
 
 _STAT_BYTES: Final = 32 << 10
 _PROCS_BYTES: Final = 256 << 10
@@ -76,7 +78,8 @@ class Details:
         pids, is_whole = self._pids(group.path)
         asked = pids[:: -(-len(pids) // _ASKED_MOST)] if pids else []
         group.processes = len(pids) if is_whole else None
-        adjs = [adj for pid in asked if (adj := self._adj(pid)) is not None]
+        is_job = part_of(group.path) is not None
+        adjs = [adj for pid in asked if (adj := self._adj(pid, is_job=is_job)) is not None]
         if adjs:
             group.adj = min(adjs)
         group.gives_back_bytes = self._gives_back(group, pids, is_whole=is_whole)
@@ -150,12 +153,15 @@ class Details:
             pids += [int(line) for line in text.split() if line.isdigit() and line != b"0"]
         return pids, is_whole
 
-    def _adj(self, pid: int) -> int | None:
+    def _adj(self, pid: int, *, is_job: bool) -> int | None:
         text = first_bytes(f"{self._proc}/{pid}/oom_score_adj", 16)
         try:
-            return int(text) if text else None
+            value = int(text) if text else None
         except ValueError:
             return None
+        if is_job and value is not None and value < 0 and is_step_daemon(pid, self._proc):
+            return None
+        return value
 
     def _user_seconds(self, path: str, pids: list[int]) -> float | None:
         """Seconds in user mode since the group began."""
