@@ -54,7 +54,7 @@ def whole_parser() -> argparse.ArgumentParser:
     """Every verb with every option, and which of them are paths."""
     import shtab
 
-    parser = parser_of(VERBS)
+    parser = parser_of({**VERBS, **SERVICES})
     for one in _all_parsers(parser):
         for action in one._actions:
             kind = str(action.metavar)

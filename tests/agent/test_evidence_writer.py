@@ -45,7 +45,7 @@ def written(folder: Path) -> Iterator[EvidenceWriter]:
         writer.end()
 
 
-def until(is_so: Callable[[], object], seconds: float = 20.0) -> None:
+def until(is_so: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < end
@@ -60,13 +60,15 @@ def test_the_process_writes_what_the_guard_proves_as_the_folders_owner(
     (tmp_path / "slurm.toml").write_text(f'[slurm]\nevidence = "{shared}"\n')
     pages = Pages(tmp_path / "run")
     pages.peace()
-    agent = subprocess.Popen(
-        [sys.executable, "-m", "seawall", "agent", "--slurm", "--node-name", "Node_7",
-         "--config", str(tmp_path / "slurm.toml"), "--run-folder", str(pages.folder),
-         "--blackbox", ""], env=environment(), stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    with (tmp_path / "log").open("wb") as log:
+        agent = subprocess.Popen(
+            [sys.executable, "-m", "seawall", "agent", "--slurm", "--node-name", "Node_7",
+             "--config", str(tmp_path / "slurm.toml"), "--run-folder", str(pages.folder),
+             "--blackbox", ""], env=environment(), stderr=log,
+        )  # fmt: skip
     file = shared / "Node_7.json"
     try:
+        until(lambda: "node Node_7" in (tmp_path / "log").read_text())
         time.sleep(1.0)
         assert not file.exists()  # in peace nothing is told
         now = time.time()
@@ -77,7 +79,7 @@ def test_the_process_writes_what_the_guard_proves_as_the_folders_owner(
         report = node_report_object(json.loads(file.read_bytes()))
     finally:
         agent.terminate()
-        assert agent.wait(20) == 0
+        assert agent.wait(60) == 0
     assert (report.node, file.stat().st_mode & 0o777) == ("Node_7", 0o644)
     assert file.stat().st_uid == (OWNER if not os.geteuid() else os.geteuid())
     assert report.distress is not None

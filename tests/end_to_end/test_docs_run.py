@@ -54,7 +54,9 @@ SAMPLES = (
     (r"(seawall top .*(?<!--once))$", r"\1 --once"),
     (r"(seawall lab [a-z-]+)( .*)?$", r"\1 --dry-run"),
     (r"agent --last-death", "agent --last-death --blackbox node.box"),
-    (r"(cluster (?:why|suspects|deaths|report)\b.*)", r"\1 --from dump.json"),
+    # Of a controller's folder, which tests/cluster_slurm makes.
+    (r"(cluster why --slurm\b).*", r"\1 --help"),
+    (r"(cluster (?:why|suspects|deaths|report)\b(?!.*--help).*)", r"\1 --from dump.json"),
     # They write: tests/cluster/test_action_verbs.py has a cluster for them.
     (r"(cluster (?:approve|brake|quarantine|release|rescue|undo)\b).*", r"\1 --help"),
     (r"rules show( ID)? --example", "rules show SW103 --example"),
