@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import jsonschema
+from tests.end_to_end.verbs import ENVIRONMENT
 
 import seawall
 from seawall.version import VERSION
@@ -25,7 +26,8 @@ run = ["/bin/sh", "-c", "echo fan 3 is dead; exit {}"]
 def check(config: Path, *words: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "seawall", "check", "--slurm", "--config", config, *words],
-        capture_output=True, text=True, check=False, timeout=120, env={"PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=False, timeout=120,
+        env=ENVIRONMENT,
     )  # fmt: skip
     assert done.stderr == ""
     return done.returncode, done.stdout

@@ -127,3 +127,23 @@ def test_a_folder_that_is_not_ours_is_refused_in_a_line(tmp_path: Path) -> None:
     done = seawall_slurm("suspects", f"--state={tmp_path}")
     assert done.returncode == 2
     assert "not written by this release" in done.stderr
+
+
+def test_a_persons_order_has_neither_score_nor_mark(folder: Path) -> None:
+    with SlurmStateFolder(str(folder)).change() as state:
+        order = replace(active(), name="bob-1", verdict="none", score_log10=0.0)
+        state.quarantines = {"bob-1": order}
+    (line,) = [
+        line for line in seawall_slurm("suspects", f"--state={folder}").stdout.splitlines()
+        if line.startswith("bob-1 ")
+    ]  # fmt: skip
+    assert line.split()[2:4] == ["-", "-"]
+
+
+@pytest.mark.parametrize("option", ["--from=dump.json", "--kubeconfig=x", "--context=x"])
+@pytest.mark.parametrize("verb", ["why", "suspects"])
+def test_what_only_kubernetes_has_is_refused(folder: Path, verb: str, option: str) -> None:
+    words = (verb, f"--state={folder}", option)
+    done = seawall_slurm(*words)
+    assert done.returncode == 2
+    assert f"{option.partition('=')[0]} is of Kubernetes" in done.stderr

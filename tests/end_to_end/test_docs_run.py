@@ -55,11 +55,10 @@ SAMPLES = (
     (r"(seawall lab [a-z-]+)( .*)?$", r"\1 --dry-run"),
     (r"agent --last-death", "agent --last-death --blackbox node.box"),
     # Of a controller's folder, which tests/cluster_slurm makes.
-    (r"(cluster why --slurm\b).*", r"\1 --help"),
+    (r"(cluster (?:why|suspects) --slurm\b).*", r"\1 --help"),
     (r"(cluster (?:why|suspects|deaths|report)\b(?!.*--help).*)", r"\1 --from dump.json"),
     # They write: tests/cluster/test_action_verbs.py has a cluster for them.
     (r"(cluster (?:approve|brake|quarantine|release|rescue|undo)\b).*", r"\1 --help"),
-    (r"(cluster why) --slurm.*", r"\1 --help"),  # it wants the folder of a controller
     (r"rules show( ID)? --example", "rules show SW103 --example"),
 )  # fmt: skip
 CLUSTER_POLICY = """\

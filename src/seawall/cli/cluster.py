@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Final
 
 from seawall.cli.cluster_act import ACTS, add_act_arguments
-from seawall.cli.slurm_options import SLURM_VERBS, add_slurm_options
+from seawall.cli.slurm_options import SLURM_VERBS, add_slurm_options, refuse_kubernetes_options
 from seawall.cli.source_options import (
     TIMEOUT_SECONDS,
     add_color_argument,
@@ -138,5 +138,8 @@ def run(arguments: Namespace) -> int:
     """Do what was asked; the exit status."""
     if arguments.cluster_verb is None:
         return usage_of_verbs("cluster", VERBS, 11)
-    kind = "slurm" if getattr(arguments, "slurm", False) else "cluster"
+    is_slurm = getattr(arguments, "slurm", False)
+    if is_slurm:
+        refuse_kubernetes_options(arguments)
+    kind = "slurm" if is_slurm else "cluster"
     return int(import_module(f"seawall.cli.{kind}_{arguments.cluster_verb}").run(arguments))

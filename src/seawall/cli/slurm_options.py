@@ -53,6 +53,19 @@ def add_slurm_options(verb: ArgumentParser, name: str) -> None:
         )  # fmt: skip
 
 
+def refuse_kubernetes_options(arguments: Namespace) -> None:
+    """UsageProblem: one that only a Kubernetes cluster has, beside ``--slurm``."""
+    for option, name in (
+        ("--from", "dump"),
+        ("--kubeconfig", "kubeconfig"),
+        ("--context", "context"),
+    ):
+        if getattr(arguments, name, None) is not None:
+            raise UsageProblem(
+                f"{option} is of Kubernetes; --slurm reads the controller's folder: --state DIR"
+            )
+
+
 def slurm_folder(arguments: Namespace) -> "SlurmStateFolder":
     """That was named."""
     from seawall.cluster.slurm.slurm_state import SlurmStateFolder  # noqa: PLC0415 - of Slurm alone

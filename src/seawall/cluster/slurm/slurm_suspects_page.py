@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from seawall.cluster.judge.cluster_judge import SuspicionState
 from seawall.cluster.pages.cluster_words import ago
 from seawall.cluster.slurm.job_quarantine import OPEN_RESULTS, JobQuarantine
 from seawall.cluster.slurm.slurm_death import SlurmDeath
@@ -152,11 +153,13 @@ def slurm_suspects_lines(page: SlurmSuspectsPage, paper: Console, *, whole: bool
 
 def _line(row: SlurmSuspectRow, paper: Console, now: float) -> str:
     one = row.suspect
-    score = f"{one.score_log10:.1f}" if math.isfinite(one.score_log10) else "-"
+    is_judged = one.verdict != SuspicionState.NONE.value  # else a person's order
+    score = f"{one.score_log10:.1f}" if is_judged and math.isfinite(one.score_log10) else "-"
+    mark = f"{one.threshold_log10:.1f}" if is_judged else "-"
     state = paper.paint(f"{one.state:9}", _LEVELS.get(one.state, "dim"))
     return (
         f"{shorten(plain(one.name), _NAME):{_NAME}}  {state} {score:>5} "
-        f"{one.threshold_log10:>5.1f} {len(one.nodes):>5} {row.jobs_held:>4}  "
+        f"{mark:>5} {len(one.nodes):>5} {row.jobs_held:>4}  "
         f"{ago(row.last_death_unix_seconds, now)}"
     )
 
