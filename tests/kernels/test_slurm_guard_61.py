@@ -48,6 +48,10 @@ until grep -q "can kill: proved" /run/seawall/status; do
     echo "== waits for the guard: $(tail -n 1 $OUT/guard.log)"; sleep 2
 done
 echo "== the guard is there"
+mkdir /run/slurm/evidence; printf '[slurm]\nevidence = "/run/slurm/evidence"\n' > /run/slurm.toml
+chmod 644 /run/slurm.toml
+seawall agent --slurm --node-name n1 --config /run/slurm.toml > $OUT/agent.log 2>&1 &
+while sleep 1; do cat /run/slurm/evidence/n1.json && echo; done > $OUT/records 2>/dev/null &
 chmod 755 $JOB $JOB/kernel_loads.py
 beside='i=0; while :; do i=$((i+1)); echo tick $i; sleep 1; done'
 sbatch --parsable --uid=alice --mem=100 --output=/run/slurm/out/beside --wrap="$beside"
@@ -115,3 +119,6 @@ def test_the_job_goes_and_its_user_reads_why(
     assert "node-61: " in lines[0]
     assert "by seawall guard at 20" in lines[0]
     assert "uncounted memory" in lines[0]
+
+    named = re.findall(r"slurm:\d+", "".join(re.findall(r'"distress":.*', outcome.text("records"))))
+    assert set(named) == {"slurm:2"}, "what the agent left for the judge"
