@@ -2,7 +2,8 @@
 
 Debian's 6.1 and Slurm 22.05; on cgroup v1 without PSI, as RHEL 8 has them: nothing tells the guard
 of pressure.  One job takes packet rings until the node is short, another one of another user works
-beside it, and the agent leaves records for the judge.  slurmstepd has an oom_score_adj of -1000 here, as on every real node.
+beside it, and the agent leaves records for the judge.  slurmstepd has an oom_score_adj of -1000
+here, as on every real node.
 """
 
 import json
