@@ -117,6 +117,9 @@ def judge_of(room: SlurmRoom, **more: Any) -> Iterator[SlurmJudge]:
         judge = SlurmJudge(room, Path(folder), **more)
         try:
             yield judge
+        except BaseException:
+            sys.stderr.write(f"{judge.log()[-6000:]}\n{judge.read().get('message')}\n")
+            raise
         finally:
             if judge.process is not None:
                 judge.process.kill()

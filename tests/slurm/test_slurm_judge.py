@@ -53,13 +53,13 @@ def judged() -> Iterator[SlurmRoom]:
 
 @contextlib.contextmanager
 def without_killer(room: SlurmRoom, killer: NodeKiller) -> Iterator[NodeKiller]:
-    """Afterwards its jobs are gone and its nodes are back."""
-    with killer:
-        try:
+    """Afterwards its jobs are gone and its nodes are back; it kills none after that."""
+    try:
+        with killer:
             yield killer
-        finally:
-            room.command("scancel", f"--user={killer.user}")
-            killer.reboot(whole=True)
+    finally:
+        room.command("scancel", f"--user={killer.user}")
+        killer.reboot(whole=True)
     room.wait(
         lambda: not {word.rstrip("*") for word in room.states().values()} & {"down", "unk"},
         "nodes that are back", 120,
