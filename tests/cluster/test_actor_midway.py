@@ -347,7 +347,7 @@ def test_an_innocent_whose_deletion_a_webhook_refuses_stays_until_it_may_go(
     ):
         wait_until(actor.leads, 30, "it leads")
         with RefusingWebhook(
-            client, slow_plane.folder, pool.space, "pods", "", ["DELETE"]
+            client, slow_plane.folder, pool.space, "pods", "", operations=["DELETE"]
         ) as webhook:
             pool.nodes.die(node)
             until(actor, lambda: webhook.seen, 150)
