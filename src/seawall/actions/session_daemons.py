@@ -18,6 +18,8 @@ import os
 import re
 from typing import Final
 
+from seawall.actions.identity import cgroups_of
+
 _PLACE: Final = re.compile(
     r"/user\.slice/user-[0-9]+\.slice(?:/(?:[^/]+\.scope|user@[0-9]+\.service(?:/init\.scope)?))?\Z"
 )
@@ -29,7 +31,6 @@ _SSHD: Final = frozenset({"sshd", "sshd-session"})
 _MANAGERS_PLACE: Final = re.compile(
     r"/user\.slice/user-[0-9]+\.slice/user@([0-9]{1,10})\.service(?:/init\.scope)?\Z"
 )
-_CGROUP_BYTES: Final = 8192
 _STATUS_BYTES: Final = 1024
 """Name, PPid and Uid stand in its first lines (proc.rst 1.1)."""
 
@@ -87,8 +88,7 @@ def _facts(pid: int) -> tuple[str, int, int]:
 def _is_at_managers_place(pid: int, uid: int) -> bool:
     """Where its memory is charged is ``user@UID.service`` itself, or its ``init.scope``."""
     try:
-        with open(f"/proc/{pid}/cgroup", "rb") as file:
-            text = file.read(_CGROUP_BYTES).decode("utf-8", "replace")
+        text = cgroups_of(pid)
     except OSError:
         return False
     places = {}

@@ -28,6 +28,11 @@ def is_of_job(folder: int) -> bool:
     return part_of(path) is not None
 
 
+def is_daemons_adj(adj: int, pid: int, proc: str = "/proc") -> bool:
+    """Whether this oom_score_adj of a process in a job's cgroup is slurmstepd's own."""
+    return adj < 0 and is_step_daemon(pid, proc)
+
+
 def is_step_daemon(pid: int, proc: str = "/proc") -> bool:
     """Whether it is a slurmstepd of root's; no for one that is gone."""
     try:

@@ -80,10 +80,9 @@ def _become_agent(arguments: Namespace) -> NoReturn:
 def _of_slurm(arguments: Namespace) -> tuple[str, ...]:
     """Node and folder; the API server's three are empty."""
     from seawall.cli.node_look import NAMES  # noqa: PLC0415 - not for Kubernetes
-    from seawall.cli.slurm_file import PATH, load  # noqa: PLC0415 - likewise
+    from seawall.cli.slurm_file import PATH, host_name, load  # noqa: PLC0415 - likewise
 
-    here = os.environ.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
-    node = arguments.node_name or here
+    node = arguments.node_name or os.environ.get("SLURMD_NODENAME") or host_name()
     if len(node) > _NAME_MOST or not node[:1].isalnum() or not set(node) <= _SLURM_LETTERS:
         raise UsageProblem(f"--node-name {node[:100]}: no name of a node of Slurm")
     folder = load(arguments.config, node, NAMES).evidence

@@ -16,7 +16,7 @@ from typing import Final
 from seawall.accounts.node_checks.answer import NodeFault
 from seawall.accounts.slurm_health import SHM_LEAST_BYTES, SlurmHealth, SlurmProblem, judge
 from seawall.cli.node_look import NAMES, OFF_UNLESS_ASKED, NodeFinding, NodeLook
-from seawall.cli.slurm_file import SlurmSettings, load
+from seawall.cli.slurm_file import SlurmSettings, host_name, load
 from seawall.cli.statuses import NPD_OK, NPD_PROBLEM, NPD_UNKNOWN
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
@@ -40,7 +40,7 @@ def run_check(
     says.
     """
     node = os.environ.get("SLURMD_NODENAME", "")
-    settings = load(config, node or _host_name(), NAMES)
+    settings = load(config, node or host_name(), NAMES)
     names = chosen(settings, only)
     asked = NodeLook(settings, names)
     first = look(shm_least_bytes=SHM_LEAST_BYTES, node=node)
@@ -68,10 +68,6 @@ def run_check(
     return NPD_UNKNOWN if found.unseen else NPD_OK
 
 
-def _host_name() -> str:
-    return os.uname().nodename.partition(".")[0]
-
-
 def _document(
     host: LiveHost, found: SlurmHealth, node: str, running: int, modes: Mapping[str, str],
     draining: Sequence[str],
@@ -85,7 +81,7 @@ def _document(
     )
 
     page = SlurmCheckPage(
-        node=node or _host_name(), is_slurmds_call=bool(node), running_jobs=running, checks=modes,
+        node=node or host_name(), is_slurmds_call=bool(node), running_jobs=running, checks=modes,
         problems=found.problems, notes=found.notes, draining=tuple(draining),
         could_not_see=tuple(NotSeen(kind, words, "") for kind, words in found.unseen),
     )  # fmt: skip

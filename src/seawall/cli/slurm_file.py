@@ -79,6 +79,11 @@ class SlurmSettings:
         return self.modes.get(name, "report")
 
 
+def host_name() -> str:
+    """The machine's, as Slurm names a node: without the domain (slurm.conf, NodeName)."""
+    return os.uname().nodename.partition(".")[0]
+
+
 def load(path: str | None, node: str, checks: Sequence[str]) -> SlurmSettings:
     """For that node; the defaults where no file was named and none is there; UsageProblem."""
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seawall cluster quarantine JOB --slurm``: a person's own word against a job."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seawall.cli.slurm_act import SlurmActVerb
 from seawall.cli.slurm_options import slurm_policy_of
@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     from seawall.cluster.pages.cluster_act_page import ClusterActPage
     from seawall.cluster.slurm.slurm_acts import SlurmActs
 
-_LEVELS: Final = {"job": 1, "name": 2, "script": 3}
-
 
 class SlurmQuarantineVerb(SlurmActVerb):
     """Writes an active quarantine; the controller holds its jobs."""
 
     def deed(self, acts: "SlurmActs") -> "ClusterActPage":
-        from seawall.cluster.slurm.slurm_acts import HoldOrder  # noqa: PLC0415 - of Slurm alone
+        from seawall.cluster.slurm.job_keys import (  # noqa: PLC0415 - of Slurm alone
+            LEVEL_NAME,
+            LEVEL_SCRIPT,
+            LEVEL_UNIT,
+        )
+        from seawall.cluster.slurm.slurm_acts import HoldOrder  # noqa: PLC0415 - likewise
 
         asked = self.arguments
         if asked.mode is not None:
@@ -27,7 +30,8 @@ class SlurmQuarantineVerb(SlurmActVerb):
             raise UsageProblem(
                 "--yes: a job that runs is ended only after a conviction; scancel ends this one"
             )
-        order = HoldOrder(asked.workload, _LEVELS[asked.slurm_by], asked.life, asked.reason)
+        levels = {"job": LEVEL_UNIT, "name": LEVEL_NAME, "script": LEVEL_SCRIPT}
+        order = HoldOrder(asked.workload, levels[asked.slurm_by], asked.life, asked.reason)
         return acts.quarantine(order, slurm_policy_of(asked))
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from seawall.accounts import workloads as joining
 from seawall.accounts.workloads import Workload, Workloads
-from seawall.actions.step_daemons import is_step_daemon
+from seawall.actions.step_daemons import is_daemons_adj
 from seawall.cgroup_paths import place_of, user_of
 from seawall.host.host import Unread
 from seawall.host.live import LiveHost
@@ -291,8 +291,7 @@ class WorkloadInventory:
             (
                 value
                 for pid, value in found
-                if not isinstance(value, Unread)
-                and not (is_job and value < 0 and is_step_daemon(pid))
+                if not isinstance(value, Unread) and not (is_job and is_daemons_adj(value, pid))
             ),
             default=None,
         )

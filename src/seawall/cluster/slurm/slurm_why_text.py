@@ -6,6 +6,7 @@ from typing import Final
 
 from seawall.cluster.judge.cluster_judge import SuspicionState
 from seawall.cluster.pages.cluster_words import ago, clock, label, labelled
+from seawall.cluster.slurm.job_keys import LEVEL_NAME, LEVEL_SCRIPT, LEVEL_UNIT
 from seawall.cluster.slurm.slurm_suspects_page import slurm_heading
 from seawall.cluster.slurm.slurm_why_page import SlurmWhyPage, jobs_words
 from seawall.views.terminal import Console, plain, shorten
@@ -17,7 +18,7 @@ _UNSEEN: Final = 2
 _NODE: Final = 22
 _LEVELS: Final = {"killer": "critical", "suspect": "warning", "deaths": "warning",
                   "held": "warning"}  # fmt: skip
-_KEYS: Final = {1: "its number", 2: "its name", 3: "its script"}
+_KEYS: Final = {LEVEL_UNIT: "its number", LEVEL_NAME: "its name", LEVEL_SCRIPT: "its script"}
 
 
 def slurm_why_lines(page: SlurmWhyPage, paper: Console, *, whole: bool) -> Iterator[str]:

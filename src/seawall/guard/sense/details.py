@@ -23,7 +23,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from seawall.actions.step_daemons import is_step_daemon
+from seawall.actions.step_daemons import is_daemons_adj
 from seawall.guard.sense.canary import number, stat_fields
 from seawall.guard.sense.files import all_bytes, first_bytes
 from seawall.guard.sense.host_tmpfs import HostTmpfs
@@ -162,9 +162,8 @@ class Details:
             value = int(text) if text else None
         except ValueError:
             return None
-        if is_job and value is not None and value < 0 and is_step_daemon(pid, self._proc):
-            return None
-        return value
+        is_daemons = is_job and value is not None and is_daemons_adj(value, pid, self._proc)
+        return None if is_daemons else value
 
     def _user_seconds(self, path: str, pids: list[int]) -> float | None:
         """Seconds in user mode since the group began."""
